@@ -1,0 +1,50 @@
+"""certiformer: transformers with mathematical guarantees.
+
+>>> import certiformer
+>>> run = certiformer.build("sin(x1)", on="[0, 2*pi]", eps=0.05)
+>>> run.certified
+True
+
+`build`, `prove` and `load` return a `Run`; `check` is the independent checker. Everything is imported on first use, so that
+`import certiformer` alone is fast.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from certiformer._version import __version__ as __version__
+from certiformer.errors import BadInput as BadInput
+
+if TYPE_CHECKING:
+    from certiformer.certificate import Certificate as Certificate
+    from certiformer.certificate import Outcome as Outcome
+    from certiformer.checker import Verdict as Verdict
+    from certiformer.checker import check as check
+    from certiformer.model import Transformer as Transformer
+    from certiformer.search import Run as Run
+    from certiformer.search import build as build
+    from certiformer.search import load as load
+    from certiformer.search import prove as prove
+
+_HOMES = {
+    "Certificate": "certificate",
+    "Outcome": "certificate",
+    "Verdict": "checker",
+    "check": "checker",
+    "Transformer": "model",
+    "Run": "search",
+    "build": "search",
+    "load": "search",
+    "prove": "search",
+}
+
+__all__ = ["BadInput", "__version__", *_HOMES]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'certiformer' has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(f"certiformer.{_HOMES[name]}"), name)

@@ -1,0 +1,174 @@
+"""Ball arithmetic of the checker: constants, boxes, and the ends of intervals.
+
+Every real number is an `arb` of python-flint: a midpoint and a radius that certainly contain it. Ends of intervals and
+remainders are *exact* arbs (radius zero) obtained by `.lower()` and `.upper()`, which round outward.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import flint
+from flint import arb, fmpq, fmpz
+
+from certiformer.certificate.splits import Cell
+from certiformer.errors import BadInput
+from certiformer.target import Domain, fold
+
+PRECISION = 96  # bits; scores of size 1e5 keep 23 decimal digits
+
+ZERO, ONE, HALF = arb(0), arb(1), arb(fmpq(1, 2))
+INFINITY = arb.pos_inf()
+
+
+def working_precision() -> Any:
+    """Set the precision of the calling process; every entry point of the checker calls it first."""
+    flint.ctx.prec = PRECISION
+
+
+def ball(value: Fraction | int) -> arb:
+    """The ball of an exact rational."""
+    return arb(fmpq(value.numerator, value.denominator)) if isinstance(value, Fraction) else arb(value)
+
+
+def constant(text: str) -> arb:
+    """The ball of a constant of the target language: a rational, `pi` or `e`."""
+    if text == "pi":
+        return arb.pi()
+    if text == "e":
+        return arb.const_e()
+    top, _, bottom = text.partition("/")
+    return arb(fmpq(int(top), int(bottom or 1)))
+
+
+class ConstantAlgebra:
+    """Point evaluation in balls: an algebra for `target.fold` (used for the ends of a domain and for witnesses)."""
+
+    constant = staticmethod(constant)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(arb, name)
+
+    def neg(self, a: arb) -> arb:
+        return -a
+
+    def add(self, a: arb, b: arb) -> arb:
+        return a + b
+
+    def sub(self, a: arb, b: arb) -> arb:
+        return a - b
+
+    def mul(self, a: arb, b: arb) -> arb:
+        return a * b
+
+    def div(self, a: arb, b: arb) -> arb:
+        return a / b
+
+    def abs(self, a: arb) -> arb:
+        return abs(a)
+
+    def min(self, a: arb, b: arb) -> arb:
+        return a.min(b)
+
+    def max(self, a: arb, b: arb) -> arb:
+        return a.max(b)
+
+    def pow(self, a: arb, n: int) -> arb:
+        return power(a, n)
+
+    def where(self, comparison: str, a: arb, b: arb, x: arb, y: arb) -> arb:
+        true, false = (a < b, a >= b) if comparison == "lt" else (a <= b, a > b)
+        return x if true else y if false else x.union(y)
+
+
+def power(a: arb, n: int) -> arb:
+    """a to the n by repeated squaring: `arb ** int` returns nan on balls that contain zero (python-flint issue 426)."""
+    result, square = ONE, a
+    while n:
+        if n & 1:
+            result = result * square
+        n >>= 1
+        square = square * square if n else square
+    return result
+
+
+@dataclass(frozen=True)
+class Box:
+    """A box that certainly contains a cell: exact centres and exact radii, outward."""
+
+    centre: tuple[arb, ...]
+    radius: tuple[arb, ...]
+
+    @property
+    def dimension(self) -> int:
+        return len(self.centre)
+
+    def low(self, axis: int) -> arb:
+        return (self.centre[axis] - self.radius[axis]).lower()
+
+    def high(self, axis: int) -> arb:
+        return (self.centre[axis] + self.radius[axis]).upper()
+
+    def __str__(self) -> str:
+        ends = [(float(self.low(i)), float(self.high(i))) for i in range(self.dimension)]
+        return " x ".join(f"[{a:.9g}, {b:.9g}]" for a, b in ends)
+
+
+class BallDomain:
+    """The ends of a domain as balls; `box(cell)` encloses a cell of its split trees."""
+
+    def __init__(self, domain: Domain):
+        self.ends = [
+            tuple(fold(end, [ZERO], ConstantAlgebra())[0] for end in pair) for pair in domain.ends()
+        ]
+        for (low, high), texts in zip(self.ends, domain.bounds, strict=True):
+            if not (low.is_finite() and high.is_finite() and low < high):
+                raise BadInput(f"the interval [{texts[0]}, {texts[1]}] of the domain is empty, reversed or infinite")
+
+    @property
+    def dimension(self) -> int:
+        return len(self.ends)
+
+    def axis(self, i: int) -> BallDomain:
+        """The one-dimensional domain of axis i."""
+        return self.axes((i,))
+
+    def axes(self, chosen: tuple[int, ...]) -> BallDomain:
+        """The domain of the chosen axes alone, in the given order."""
+        part = object.__new__(BallDomain)
+        part.ends = [self.ends[i] for i in chosen]
+        return part
+
+    def box(self, cell: Cell) -> Box:
+        """An outward box around the real points a + (b - a) [k, k + 1] / 2^m of every axis."""
+        centres, radii = [], []
+        for (low, high), (m, k) in zip(self.ends, cell, strict=True):
+            width = high - low
+            start = low + width * arb(fmpq(k, fmpz(1) << m))
+            end = low + width * arb(fmpq(k + 1, fmpz(1) << m))
+            centre = ((start + end) / 2).mid()
+            centres.append(centre)
+            radii.append(larger((end - centre).upper(), (centre - start).upper()))
+        return Box(tuple(centres), tuple(radii))
+
+    def contains(self, point: list[arb]) -> bool:
+        """Whether the point certainly lies inside the closed domain."""
+        pairs = zip(self.ends, point, strict=True)
+        return all(bool(low <= x) and bool(x <= high) for (low, high), x in pairs)
+
+
+def larger(a: arb, b: arb) -> arb:
+    """The larger of two exact arbs; nan wins, so that it is never lost."""
+    return a if a.is_nan() or a > b else b
+
+
+def smaller(a: arb, b: arb) -> arb:
+    """The smaller of two exact arbs; nan wins."""
+    return a if a.is_nan() or a < b else b
+
+
+def hull(low: arb, high: arb) -> arb:
+    """A ball that contains every number between the two exact ends."""
+    return low.union(high)

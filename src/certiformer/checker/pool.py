@@ -1,0 +1,115 @@
+"""Box leaves on all cores: the tree is cut into pieces that worker processes check independently.
+
+Workers are plain subprocesses (`python -m certiformer.checker.worker`) that read the same folder through the same code and
+answer one line of JSON a piece. They are told the hash of the certificate, so that a folder that changes while it is
+being checked is refused. Small trees are checked in this process.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+from flint import arb
+
+from certiformer.certificate import CERTIFICATE, Boxes, digest, read_bytes
+from certiformer.certificate.splits import LEAF, root, subtrees
+from certiformer.checker.balls import ZERO, larger
+from certiformer.checker.claim import Claim
+from certiformer.checker.problem import Problem
+from certiformer.checker.rules import Refused
+from certiformer.checker.rules.boxes import prove_piece
+
+SMALL = 400  # leaves: below this, starting processes costs more than it saves
+PIECES = 24  # pieces per worker, so that no worker waits long for the others
+
+
+def prove_boxes(
+    claim: Claim,
+    folder: Path,
+    node: Boxes,
+    problem: Problem,
+    path: tuple[int, ...],
+    limit: arb,
+    workers: int | None,
+    progress: Callable[[int, int], None] | None,
+) -> arb:
+    """Prove a boxes node; returns the largest leaf bound."""
+    tree = _tree(claim, node)
+    total = tree.count(LEAF)
+    done = 0
+
+    def tick(count: int) -> None:
+        nonlocal done
+        done += count
+        if progress:
+            progress(done, total)
+
+    workers = min(workers or os.cpu_count() or 1, 64)
+    if workers == 1 or total < SMALL:
+        return prove_piece(problem, root(problem.domain.dimension), tree, node.order, limit, tick)
+    largest = max(1, len(tree) // (PIECES * workers))
+    pieces = list(subtrees(tree, problem.domain.dimension, largest))
+    queue = [json.dumps({"path": path, "cell": cell, "tree": part.hex()}) for cell, part in pieces]
+    return _run(folder, queue, workers, tick)
+
+
+def _tree(claim: Claim, node: Boxes) -> bytes:
+    if node.offset < 0 or node.length < 1 or node.offset + node.length > len(claim.leaves):
+        raise Refused("a boxes node points outside leaves.bin")
+    return claim.leaves[node.offset : node.offset + node.length]
+
+
+def _run(folder: Path, queue: list[str], workers: int, tick: Callable[[int], None]) -> arb:
+    """Hand the pieces to worker processes, one at a time each; the first refusal stops them all."""
+    command = [sys.executable, "-m", "certiformer.checker.worker", str(folder.resolve())]
+    command.append(digest(read_bytes(folder / CERTIFICATE)))
+    package = str(Path(__file__).resolve().parents[2])
+    environment = dict(os.environ, PYTHONPATH=os.pathsep.join([package, *filter(None, [os.environ.get("PYTHONPATH")])]))
+    processes = [
+        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
+        for _ in range(min(workers, len(queue)))
+    ]
+    answers: list[dict[str, Any]] = []
+    problems: list[str] = []
+
+    def serve(process: subprocess.Popen) -> None:
+        try:
+            while queue and not problems:
+                process.stdin.write(queue.pop() + "\n")
+                process.stdin.flush()
+                answer = json.loads(process.stdout.readline())
+                if "refused" in answer:
+                    problems.append(answer["refused"])
+                else:
+                    answers.append(answer)
+                    tick(answer["leaves"])
+        except (OSError, ValueError, IndexError) as error:
+            if not isinstance(error, IndexError):  # an empty queue is the normal end
+                problems.append(f"a worker process of the checker died ({error})")
+
+    expected = len(queue)
+    threads = [Thread(target=serve, args=(process,), daemon=True) for process in processes]
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+    if problems:
+        raise Refused(problems[0])
+    if len(answers) != expected:
+        raise Refused("not every piece of the cover was answered for")
+    worst = ZERO
+    for answer in answers:
+        worst = larger(worst, arb(tuple(int(part) for part in answer["upper"])))
+    return worst

@@ -1,0 +1,305 @@
+"""Prototype attention: a transformer whose scores are affine in the input and whose values are constant.
+
+For such a block (construction: one data token that queries a list of register tokens) the output is exactly
+
+    T_o(x) = affine_o(x) + sum over heads of  sum_j softmax_j(A_j . x + b_j) V_jo,
+
+and its Taylor form on a box has a closed form. `as_prototypes` recognises the case from the stored weights: the products
+that would make a score quadratic or a value depend on x must be *exactly* zero.
+
+*Closed form.* On a box, with e in [-1, 1]^D, w_j = exp(score at the centre - common), any reference slope a, and
+t_j(e) = sum_i g_ji e_i, g_ji = (A_j - a)_i r_i (the factor e^{a . (x - c)} cancels in the quotient):
+
+    T_o = v0 + N/Z,   N = sum_j w_j (V_jo - v0) e^{t_j},   Z = sum_j w_j e^{t_j}.
+
+e^{t} = sum_{|m| <= k} g^m e^m / m! + rest, |rest| <= rho(tau), tau_j = sum_i |g_ji|, where for |t| <= tau
+
+    |e^t - sum_{i<=k} t^i/i!| <= tau^{k+1}/(k+1)! min(e^tau, 1/(1 - tau/(k+2)) if tau < k+2).
+
+(First: Lagrange remainder. Second: the tail of the series is at most the geometric series with ratio tau/(k+2).)
+
+*Tilt.* With W = sum_j w_j, Jensen gives Z >= W exp(sum_j w_j t_j / W) >= W exp(-sum_i |sum_j w_j g_ji| / W). For a = the
+mean slope under w the exponent is zero up to rounding, so Z >= W: the denominator never degenerates.
+
+*Lists.* On a box let s_j - s_ref <= u_j for every dropped prototype j (affine differences: centre value plus sum_i
+|A_j - A_ref|_i r_i, exact). The dropped weights sum to at most tail = sum e^{u_j}. As T_all = (1 - omega) T_kept +
+sum_dropped w_j V_j with omega = sum of dropped weights <= tail, |T_all - T_kept| <= tail * (max V - min V).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from flint import arb, arb_mat, fmpq
+
+from certiformer.checker import taylor
+from certiformer.checker.balls import INFINITY, ONE, ZERO, Box, larger, smaller
+from certiformer.checker.network import Network
+from certiformer.checker.taylor import Form, Table
+
+CUT = 46  # nats: dropped prototypes weigh less than e^-46 = 1.1e-20 each
+SHORT = 48  # lists shorter than this are not pruned further
+
+
+@dataclass(frozen=True)
+class Head:
+    """One softmax over prototypes: slopes[j][i], offsets[j], values[j][o]."""
+
+    slopes: list[list[arb]]
+    offsets: list[arb]
+    values: list[list[arb]]
+
+
+@dataclass(frozen=True)
+class Prototypes:
+    """A sum of prototype heads plus an affine part; `slack[o]` bounds what pruned prototypes could contribute."""
+
+    dimension: int
+    outputs: int
+    registers: int
+    heads: list[Head]
+    weight: list[list[arb]]  # weight[i][o] of the affine part
+    bias: list[arb]
+    slack: list[arb]
+
+    def restrict(self, box: Box) -> Prototypes:
+        """Drop the prototypes that cannot matter on `box`, charging their proved tail."""
+        slack, heads = list(self.slack), []
+        for head in self.heads:
+            kept, tail = _keep(head, box) if len(head.offsets) > SHORT else (None, ZERO)
+            if kept is None:
+                heads.append(head)
+                continue
+            for o in range(self.outputs):
+                column = [value[o] for value in head.values]
+                spread = max(c.upper() for c in column) - min(c.lower() for c in column)
+                slack[o] = (slack[o] + tail * spread).upper()
+            heads.append(Head(*([part[j] for j in kept] for part in (head.slopes, head.offsets, head.values))))
+        return Prototypes(self.dimension, self.outputs, self.registers, heads, self.weight, self.bias, slack)
+
+    def forms(self, box: Box, order: int) -> list[Form]:
+        """The forms of all outputs on `box`."""
+        tab = taylor.table(self.dimension, order)
+        variables = [taylor.variable(tab, box, i) for i in range(self.dimension)]
+        results = []
+        for o in range(self.outputs):
+            form = taylor.constant(tab, self.bias[o])
+            for i, variable in enumerate(variables):
+                if not self.weight[i][o].is_zero():
+                    form = taylor.add(form, taylor.scale(variable, self.weight[i][o]))
+            results.append(form)
+        for head in self.heads:
+            for o, part in enumerate(_head_forms(tab, head, box, self.outputs)):
+                results[o] = taylor.add(results[o], part)
+        return [_widened(form, slack) for form, slack in zip(results, self.slack, strict=True)]
+
+
+def _widened(form: Form, slack: arb) -> Form:
+    low, high = (form.low - slack).lower(), (form.high + slack).upper()
+    return Form(form.table, form.coef, (form.rem + slack).upper(), low, high, form.singular)
+
+
+def scores_at_centre(head: Head, box: Box) -> list[arb]:
+    """The scores at the box centre."""
+    return [
+        offset + sum((a * c for a, c in zip(slope, box.centre, strict=True)), ZERO)
+        for slope, offset in zip(head.slopes, head.offsets, strict=True)
+    ]
+
+
+def _keep(head: Head, box: Box) -> tuple[list[int] | None, arb]:
+    """Indices of the prototypes to keep on `box` and the tail of the others (rule *lists*)."""
+    scores = scores_at_centre(head, box)
+    reference = max(range(len(scores)), key=lambda j: scores[j].mid())
+    slope, score = head.slopes[reference], scores[reference]
+    kept, tail = [], ZERO
+    for j, other in enumerate(head.slopes):
+        reach = scores[j] - score
+        for a, b, r in zip(other, slope, box.radius, strict=True):
+            reach = reach + abs(a - b) * r
+        if reach < -CUT:
+            tail = tail + reach.exp().upper()
+        else:
+            kept.append(j)
+    return (kept, tail) if len(kept) < len(scores) else (None, ZERO)
+
+
+def _head_forms(tab: Table, head: Head, box: Box, outputs: int) -> list[Form]:
+    """The closed form of one head (module docstring)."""
+    scores = scores_at_centre(head, box)
+    top = max(scores, key=lambda s: s.mid()).mid()
+    weights = [(s - top).exp() for s in scores]
+    total = sum(weights, ZERO)
+    count, k = len(weights), tab.order
+    row = arb_mat(1, count, weights)
+    slopes = arb_mat(count, tab.dimension, [a for slope in head.slopes for a in slope])
+    reference = [(entry / total).mid() for entry in (row * slopes).entries()]
+    values = arb_mat(count, outputs, [v for value in head.values for v in value])
+    centre = [(entry / total).mid() for entry in (row * values).entries()]
+    left = [weights] + [[w * (v[o] - centre[o]) for w, v in zip(weights, head.values, strict=True)] for o in range(outputs)]
+    features, rests = [], []
+    for slope in head.slopes:
+        g = [(a - b) * r for a, b, r in zip(slope, reference, box.radius, strict=True)]
+        monomials = [ONE]
+        for parent, axis, power in recipe(tab):
+            monomials.append(monomials[parent] * g[axis] / power if power > 1 else monomials[parent] * g[axis])
+        features.extend(monomials)
+        rests.append(_rest(sum((abs(x) for x in g), ZERO).upper(), k))
+    moments = arb_mat(outputs + 1, count, [x for line in left for x in line]) * arb_mat(count, tab.size, features)
+    sizes = arb_mat(outputs + 1, count, [x.abs_upper() for line in left for x in line])
+    rem = sizes * arb_mat(count, 1, rests)
+    forms = []
+    for line in range(outputs + 1):
+        coef = {i: moments[line, i] for i in range(tab.size) if not moments[line, i].is_zero()}
+        form = Form(tab, coef, rem[line, 0].upper(), -INFINITY, INFINITY)
+        form.low, form.high = taylor.bounds(form)
+        forms.append(form)
+    smallest = None
+    if k:
+        drift = sum((moments[0, i].abs_upper() for i in tab.axis), ZERO)
+        smallest = (total * (-drift / total).exp()).lower()
+    result = []
+    for o in range(outputs):
+        quotient = taylor.divide(forms[o + 1], forms[0], smallest)
+        form = taylor.add(quotient, taylor.constant(tab, centre[o]))
+        # The output is a convex combination of the values, whatever the weights are.
+        column = [value[o] for value in head.values]
+        form.low = _sure(larger, form.low, min(c.lower() for c in column))
+        form.high = _sure(smaller, form.high, max(c.upper() for c in column))
+        result.append(taylor.tightest(form))
+    return result
+
+
+def _sure(choose, candidate: arb, always: arb) -> arb:
+    """The better of two valid ends; the second one alone when the first is not a number."""
+    return always if candidate.is_nan() else choose(candidate, always)
+
+
+def _rest(tau: arb, k: int) -> arb:
+    """rho(tau) of the module docstring."""
+    lead = ONE
+    for i in range(1, k + 2):
+        lead = lead * tau / i
+    lagrange = (lead * tau.exp()).upper()
+    if tau < k + 2:
+        return smaller(lagrange, (lead / (1 - tau / (k + 2))).upper())
+    return lagrange
+
+
+_RECIPES: dict[tuple[int, int], list[tuple[int, int, int]]] = {}
+
+
+def recipe(tab: Table) -> list[tuple[int, int, int]]:
+    """For each monomial after the constant: (parent, axis, power) with g^m/m! = parent's value * g_axis / power."""
+    key = (tab.dimension, tab.order)
+    if key not in _RECIPES:
+        place = {monomial: i for i, monomial in enumerate(tab.monomials)}
+        steps = []
+        for monomial in tab.monomials[1 : tab.size]:
+            axis = next(i for i, power in enumerate(monomial) if power)
+            parent = tuple(power - (i == axis) for i, power in enumerate(monomial))
+            steps.append((place[parent], axis, monomial[axis]))
+        _RECIPES[key] = steps
+    return _RECIPES[key]
+
+
+def as_prototypes(network: Network) -> Prototypes | None:
+    """The prototype form of a network, or None when it is not exactly of that form."""
+    config = network.config
+    blocks = config["blocks"]
+    if len(blocks) != 1 or config["loops"] != 1 or blocks[0]["ffn"] or blocks[0]["norm"] or not blocks[0]["attention"]:
+        return None
+    attention = blocks[0]["attention"]
+    if attention["kind"] != "softmax":
+        return None
+    tokens = _AffineTokens(network)
+    read = network.tensors["readout.weight"].matrix()
+    rows = [row - network.registers for row in network._read_rows()]
+    kind, width = config["readout"]["kind"], config["outputs"]
+    share = arb(fmpq(1, len(rows))) if kind == "mean" else ONE
+    weight = [[ZERO] * network.outputs for _ in range(network.dimension)]
+    bias = [ZERO] * network.outputs
+    heads: list[Head] = []
+    for position, t in enumerate(rows):
+        places = range(position * width, (position + 1) * width) if kind == "all" else range(width)
+        constant = network.tensors["readout.bias"].row() if kind == "all" or position == 0 else [ZERO] * width
+        if attention["bias"]:
+            extra = arb_mat(1, config["width"], network.tensors["blocks.0.attention.output_bias"].row()) * read
+            constant = [c + share * e for c, e in zip(constant, extra.entries(), strict=True)]
+        if attention["residual"]:
+            through = tokens.centre[network.registers + t] * read
+            constant = [c + share * e for c, e in zip(constant, through.entries(), strict=True)]
+            for i in range(network.token_width):
+                slope = tokens.slope[i] * read
+                axis = t * network.token_width + i
+                for o, place in enumerate(places):
+                    weight[axis][place] = weight[axis][place] + share * slope[0, o]
+        for o, place in enumerate(places):
+            bias[place] = bias[place] + constant[o]
+        for g, group in enumerate(attention["heads"]):
+            for head in range(group["count"]):
+                found = _prototype_head(network, tokens, f"blocks.0.attention.groups.{g}", head, group, t, read, share, places)
+                if found is None:
+                    return None
+                heads.append(found)
+    return Prototypes(
+        network.dimension, network.outputs, network.registers, heads, weight, bias, [ZERO] * network.outputs
+    )
+
+
+class _AffineTokens:
+    """Every token as centre + sum_i x_i slope_i: registers are constant, data tokens read their own coordinates."""
+
+    def __init__(self, network: Network):
+        width = network.config["width"]
+        rows = [network.tensors["registers"].row(r) for r in range(network.registers)]
+        bias = network.tensors["embed.bias"].row()
+        rows += [[b + c for b, c in zip(bias, network._code(t), strict=True)] for t in range(network.tokens)]
+        self.all = arb_mat(len(rows), width, [value for row in rows for value in row])
+        self.centre = [arb_mat(1, width, row) for row in rows]
+        self.slope = [arb_mat(1, width, network.tensors["embed.weight"].row(i)) for i in range(network.token_width)]
+
+
+def _prototype_head(network, tokens, name, head, group, t, read, share, places) -> Head | None:
+    """Slopes, offsets and values of one head at data token t; None if a score is quadratic or a value depends on x."""
+    attention = network.config["blocks"][0]["attention"]
+    zero = {"query": group["key"], "key": group["key"], "value": group["value"]}
+    part = {}
+    for which, size in zero.items():
+        matrix = network.tensors[f"{name}.{which}"].matrix(head)
+        extra = network.tensors[f"{name}.{which}_bias"].row(head) if attention["bias"] else [ZERO] * size
+        part[which] = matrix, arb_mat(1, size, extra)
+    factor = ONE if attention["scale"] == "unit" else arb(group["key"]).rsqrt()
+    i = network.registers + t
+    q0 = tokens.centre[i] * part["query"][0] + part["query"][1]
+    q_slopes = [slope * part["query"][0] for slope in tokens.slope]
+    k_slopes = [slope * part["key"][0] for slope in tokens.slope]
+    v_slopes = [slope * part["value"][0] for slope in tokens.slope]
+    output = network.tensors[f"{name}.output"].matrix(head) * read
+    quadratic = [q * k.transpose() for q in q_slopes for k in k_slopes]
+    moving = [v * output for v in v_slopes]
+    if any(not entry.is_zero() for m in quadratic + moving for entry in m.entries()):
+        return None
+    count = network.registers + network.tokens
+    keys = tokens.all * part["key"][0] + arb_mat(count, group["key"], part["key"][1].entries() * count)
+    values = (tokens.all * part["value"][0] + arb_mat(count, group["value"], part["value"][1].entries() * count)) * output
+    offsets = q0 * keys.transpose()
+    along = [q * keys.transpose() for q in q_slopes]
+    result = Head([], [], [])
+    for j in range(count):
+        if not network._allowed(name, attention, i, j):
+            continue
+        slope = [ZERO] * network.dimension
+        for c in range(network.token_width):
+            slope[t * network.token_width + c] = factor * along[c][0, j]
+        if j >= network.registers:
+            for c, k in enumerate(k_slopes):
+                axis = (j - network.registers) * network.token_width + c
+                slope[axis] = slope[axis] + factor * (q0 * k.transpose())[0, 0]
+        result.slopes.append(slope)
+        result.offsets.append(factor * offsets[0, j] + network._score_bias(name, attention, head, i, j))
+        line = [ZERO] * network.outputs
+        for o, place in enumerate(places):
+            line[place] = share * values[j, o]
+        result.values.append(line)
+    return result if result.offsets else None

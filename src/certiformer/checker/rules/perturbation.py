@@ -1,0 +1,87 @@
+"""Stored weights are never exactly those of a theorem: what the difference may cost.
+
+Lemma. Let p and p' be softmax weights of scores s and s' = s + D over the same list, and let osc = max_j D_j - min_j D_j.
+Then for all values v: |sum p'_j v_j - sum p_j v_j| <= (max v - min v) tanh(osc / 4).
+
+Proof. The likelihood ratio L_j = p'_j / p_j lies in an interval [l, u] with u/l <= R = e^osc and sum p_j L_j = 1, so
+l <= 1 <= u. Among all such L the total variation sum p_j (L_j - 1)^+ is largest for two values: (1 - l)(u - 1)/(u - l);
+with u = l R this is largest at l = R^(-1/2), where it equals (R^(1/2) - 1)/(R^(1/2) + 1) = tanh(osc/4). The difference of
+the two means is at most (max v - min v) times the total variation. QED.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from flint import arb
+
+from certiformer.checker.balls import ZERO, BallDomain, Box, larger
+from certiformer.checker.prototypes import Head, Prototypes, scores_at_centre
+from certiformer.checker.rules.refusal import Refused
+
+
+@dataclass(frozen=True)
+class IdealHead:
+    """The softmax a theorem speaks of: slopes, offsets and values in balls, scores relative to the domain's middle."""
+
+    slopes: list[list[arb]]
+    offsets: list[arb]
+    values: list[list[arb]]
+
+
+def registers_only(left: object, domain: BallDomain) -> Prototypes:
+    """The single head over the register tokens; the data token's own key is dropped by the rule *lists*."""
+    if not isinstance(left, Prototypes) or len(left.heads) != 1:
+        raise Refused("the transformer is not one softmax head over register tokens, as the theorem requires")
+    head, registers = left.heads[0], left.registers
+    if len(head.offsets) < registers:
+        raise Refused("some register tokens are masked, which the theorem does not allow")
+    box = domain.box(((0, 0),) * domain.dimension)
+    middle = scores_at_centre(head, box)
+    reference = max(range(registers), key=lambda j: middle[j].mid())
+    tail = ZERO
+    for j in range(registers, len(head.offsets)):
+        reach = middle[j] - middle[reference]
+        for a, b, r in zip(head.slopes[j], head.slopes[reference], box.radius, strict=True):
+            reach = reach + abs(a - b) * r
+        tail = tail + reach.exp().upper()
+    slack = list(left.slack)
+    for o in range(left.outputs):
+        column = [value[o] for value in head.values]
+        spread = max(c.upper() for c in column) - min(c.lower() for c in column)
+        slack[o] = (slack[o] + tail * spread).upper()
+    kept = Head(head.slopes[:registers], head.offsets[:registers], head.values[:registers])
+    return Prototypes(left.dimension, left.outputs, registers, [kept], left.weight, left.bias, slack)
+
+
+def charge(left: Prototypes, ideal: IdealHead, domain: BallDomain) -> list[arb]:
+    """Upper bounds, one an output, of |stored transformer - ideal head| over the domain."""
+    head, box = left.heads[0], domain.box(((0, 0),) * domain.dimension)
+    if len(head.offsets) != len(ideal.offsets):
+        raise Refused(f"the transformer has {len(head.offsets)} prototypes, the theorem speaks of {len(ideal.offsets)}")
+    largest = ZERO
+    for j in range(len(head.offsets)):
+        # Score difference at the box centre and its reach over the box: affine, so this is its exact range.
+        gap = head.offsets[j] - ideal.offsets[j]
+        reach = ZERO
+        for a, b, c, r in zip(head.slopes[j], ideal.slopes[j], box.centre, box.radius, strict=True):
+            gap = gap + (a - b) * c
+            reach = reach + abs(a - b) * r
+        largest = larger(largest, (abs(gap) + reach).upper())
+    shift = (largest / 2).tanh().upper()  # osc <= 2 largest, so tanh(osc/4) <= tanh(largest/2)
+    return [_output_charge(left, ideal, box, shift, o) for o in range(left.outputs)]
+
+
+def _output_charge(left: Prototypes, ideal: IdealHead, box: Box, shift: arb, o: int) -> arb:
+    stored = [value[o] for value in left.heads[0].values]
+    wanted = [value[o] for value in ideal.values]
+    spread = max(v.upper() for v in stored) - min(v.lower() for v in stored)
+    distance = ZERO
+    for a, b in zip(stored, wanted, strict=True):
+        distance = larger(distance, abs(a - b).upper())
+    affine = left.bias[o]
+    reach = ZERO
+    for i in range(left.dimension):
+        affine = affine + left.weight[i][o] * box.centre[i]
+        reach = reach + abs(left.weight[i][o]) * box.radius[i]
+    return (spread * shift + distance + abs(affine) + reach + left.slack[o]).upper()

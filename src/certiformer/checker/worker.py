@@ -1,0 +1,54 @@
+"""A worker process of the checker: reads a run folder, checks the pieces of its cover that it is given.
+
+One JSON request a line on standard input, one JSON answer a line on standard output; see `checker.pool`.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from certiformer.certificate import CERTIFICATE, digest, read_bytes
+from certiformer.checker.claim import Claim, read_claim
+from certiformer.checker.rules import Refused, stated_bound, subproblems
+from certiformer.checker.rules.boxes import prove_piece
+from certiformer.errors import BadInput
+
+
+def _answer(claim: Claim, request: dict[str, Any]) -> dict[str, Any]:
+    """Check one piece, as the worker does."""
+    node, problem = claim.certificate.proof, claim.problem
+    for position in request["path"]:
+        problem = subproblems(node, problem)[0][position]
+        node = node.children[position]
+    cell = tuple((m, k) for m, k in request["cell"])
+    count = 0
+
+    def tick(leaves: int) -> None:
+        nonlocal count
+        count += leaves
+
+    local = problem.restrict(problem.domain.box(cell))
+    upper = prove_piece(local, cell, bytes.fromhex(request["tree"]), node.order, stated_bound(node), tick)
+    mantissa, exponent = upper.man_exp()
+    return {"upper": [str(mantissa), str(exponent)], "leaves": count}
+
+
+def main(directory: str, seal: str) -> None:
+    """The worker: one JSON request a line in, one JSON answer a line out."""
+    if digest(read_bytes(Path(directory) / CERTIFICATE)) != seal:
+        print(json.dumps({"refused": "the certificate changed while it was being checked"}), flush=True)
+        return
+    claim = read_claim(Path(directory))
+    for line in sys.stdin:
+        try:
+            answer = _answer(claim, json.loads(line))
+        except (Refused, BadInput) as problem:
+            answer = {"refused": str(problem)}
+        print(json.dumps(answer), flush=True)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:3])

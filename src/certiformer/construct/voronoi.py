@@ -1,0 +1,186 @@
+"""`--method voronoi`: prototypes on a grid, sized by the two Voronoi theorems.
+
+The theorems, their proofs and their constants live in `checker.rules.voronoi_first_order` (A1) and
+`checker.rules.voronoi_second_order` (A2). Here the derivatives of the target are enclosed with the checker's own jets, the
+smallest grid whose a-priori bound stays below epsilon is chosen, and the ideal values are rounded to float64 weights.
+Both theorems give a certificate by themselves; the search may find a tighter one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+
+from certiformer.certificate import Theorem as TheoremNode
+from certiformer.certificate import decimal_text
+from certiformer.checker.balls import BallDomain, working_precision
+from certiformer.checker.jets import DerivativeBounds
+from certiformer.checker.rules import voronoi_first_order as first_order
+from certiformer.checker.rules import voronoi_second_order as second_order
+from certiformer.checker.rules.grid import Grid
+from certiformer.checker.rules.lattice import moments
+from certiformer.checker.rules.refusal import Refused
+from certiformer.construct.prototype_attention import prototype_transformer
+from certiformer.errors import BadInput
+from certiformer.model import Transformer
+from certiformer.target import Target
+
+MAX_PROTOTYPES = 200_000
+PARTS = 2_000  # sub-boxes on which derivatives are enclosed, over all axes together
+# The a-priori bound is kept below epsilon by this factor: room for the distance of stored to ideal weights.
+ROOM = Fraction(999, 1000)
+FIRST_ORDER_SHARPNESS = Fraction(4)
+# (sharpness, margin) pairs worth trying: a softer softmax needs more margin and has a smaller drift.
+SECOND_ORDER_CHOICES = [
+    (Fraction(numerator, 10), margin) for numerator in (25, 20, 17, 15, 13, 12, 10, 9, 8, 7, 6, 5) for margin in range(1, 7)
+]
+
+
+@dataclass(frozen=True)
+class Construction:
+    """A transformer and the theorem node that proves it, with the a-priori bound as a number (upper)."""
+
+    model: Transformer
+    proof: TheoremNode
+    apriori: float
+    grid: Grid
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A grid that a theorem proves good enough, before any weight is computed."""
+
+    theorem: str
+    grid: Grid
+    apriori: float
+    partition: tuple[int, ...]
+
+
+def plan(target: Target, epsilon: Fraction) -> Plan:
+    """The smallest grid that one of the two theorems proves; raises `Refused` with the reason when neither applies."""
+    working_precision()
+    domain = BallDomain(target.domain)
+    parts = (max(1, int(PARTS ** (1 / domain.dimension) + 1e-9)),) * domain.dimension
+    derivatives = DerivativeBounds(target.program, domain, parts, order=2)
+    plans, reasons = [], []
+    for propose in (_second_order, _first_order):
+        try:
+            plans.append(propose(domain, derivatives, epsilon * ROOM, parts))
+        except Refused as refusal:
+            reasons.append(str(refusal))
+    if not plans:
+        raise Refused(reasons[-1])
+    return min(plans, key=lambda p: p.grid.size)
+
+
+def construct(target: Target, epsilon: Fraction) -> Construction:
+    """The Voronoi transformer for `target`, proved within `epsilon` by its theorem node.
+
+    >>> from certiformer.target import Target, parse_domain, parse_formula
+    >>> target = Target("sin(x1)", parse_formula("sin(x1)"), parse_domain("[0, 2*pi]"))
+    >>> built = construct(target, Fraction(1, 100))
+    >>> built.proof.id, built.grid.cells, built.apriori <= 0.01
+    ('voronoi_second_order', (29,), True)
+    """
+    return realise(target, plan(target, epsilon))
+
+
+def realise(target: Target, chosen: Plan) -> Construction:
+    """The weights of a planned grid."""
+    working_precision()
+    domain, grid = BallDomain(target.domain), chosen.grid
+    if grid.size > MAX_PROTOTYPES:
+        raise BadInput(f"this target needs {grid.size:,} prototypes at that epsilon, more than {MAX_PROTOTYPES:,}; raise --eps")
+    rule = second_order if chosen.theorem == "voronoi_second_order" else first_order
+    ideal = rule.ideal_values(target.program, grid, domain)
+    model = _transformer(grid, domain, np.array([[float(v.mid()) for v in row] for row in ideal]))
+    parameters = {**grid.parameters(), "partition": list(chosen.partition)}
+    bound = decimal_text(chosen.apriori * (1 + 1e-6), up=True)
+    return Construction(model, TheoremNode(bound, chosen.theorem, parameters), chosen.apriori, grid)
+
+
+def _transformer(grid: Grid, domain: BallDomain, values: np.ndarray) -> Transformer:
+    middle = np.array([float(((low + high) / 2).mid()) for low, high in domain.ends])
+    half = np.array([float(((high - low) / 2).upper()) for low, high in domain.ends])
+    spacing = np.array([float(delta.mid()) for delta in grid.spacing(domain)])
+    lines = []
+    for (low, high), centres in zip(domain.ends, grid.axes(domain), strict=True):
+        lines.append([float((c - (low + high) / 2).mid()) for c in centres])
+    return prototype_transformer(
+        np.array(list(product(*lines))), values, middle, half, 2 * float(grid.sharpness) / spacing**2
+    )
+
+
+def _first_order(domain: BallDomain, derivatives: DerivativeBounds, epsilon: Fraction, parts: tuple[int, ...]) -> Plan:
+    """Equal shares of the error on every axis: sum_i L_i delta_i is then reached with the fewest cells."""
+    weight = [max(float(g[i]) for g in derivatives.gradient) for i in range(domain.dimension)]
+
+    def bound(cells: tuple[int, ...]) -> float:
+        grid = Grid(cells, 0, FIRST_ORDER_SHARPNESS)
+        return float(max(first_order.apriori(grid, domain, derivatives)))
+
+    cells = _smallest(domain, weight, 1, bound, float(epsilon))
+    return Plan("voronoi_first_order", Grid(cells, 0, FIRST_ORDER_SHARPNESS), bound(cells), parts)
+
+
+def _second_order(domain: BallDomain, derivatives: DerivativeBounds, epsilon: Fraction, parts: tuple[int, ...]) -> Plan:
+    """The (sharpness, margin) pair with the fewest prototypes."""
+    best: Plan | None = None
+    for sharpness, margin in SECOND_ORDER_CHOICES:
+        try:
+            moments(sharpness, margin)
+        except Refused:
+            continue
+
+        def bound(cells: tuple[int, ...], sharpness=sharpness, margin=margin) -> float:
+            return float(max(second_order.apriori(Grid(cells, margin, sharpness), domain, derivatives)))
+
+        bound((1,) * domain.dimension)  # raises Refused once when the target is not smooth
+        cells = _smallest(domain, _curvature(derivatives, domain.dimension), 0.5, bound, float(epsilon))
+        candidate = Plan("voronoi_second_order", Grid(cells, margin, sharpness), bound(cells), parts)
+        if candidate.apriori <= epsilon and (best is None or candidate.grid.size < best.grid.size):
+            best = candidate
+    if best is None:
+        raise Refused("no grid of the second-order theorem reaches this epsilon")
+    return best
+
+
+def _curvature(derivatives: DerivativeBounds, dimension: int) -> list[float]:
+    """How much each axis contributes to the second-order bound, per squared spacing."""
+    result = []
+    for i in range(dimension):
+        shares = [sum(float(h) * (1 if a == b else 0.5) for (a, b), h in hessian.items() if i in (a, b)) for hessian in derivatives.hessian]
+        result.append(max(shares))
+    return result
+
+
+def _smallest(
+    domain: BallDomain, weight: list[float], power: float, bound: Callable[[tuple[int, ...]], float], epsilon: float
+) -> tuple[int, ...]:
+    """Cells proportional to length * weight^power, as few as keep the bound below epsilon."""
+    lengths = [float((high - low).mid()) for low, high in domain.ends]
+    shape = [length * (w**power if math.isfinite(w) else 1.0) for length, w in zip(lengths, weight, strict=True)]
+    top = max(max(shape), 1e-300)
+    shape = [max(s / top, 1e-6) for s in shape]
+
+    def cells(scale: float) -> tuple[int, ...]:
+        return tuple(max(1, math.ceil(scale * s - 1e-9)) for s in shape)
+
+    low, high = 0, 1
+    while not bound(cells(high)) <= epsilon:
+        if high > MAX_PROTOTYPES:
+            return cells(high)
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if bound(cells(middle)) <= epsilon else (middle, high)
+    best = list(cells(high))
+    for axis in sorted(range(len(best)), key=lambda i: -best[i]):  # round the proportional choice down where possible
+        while best[axis] > 1 and bound(tuple(best[:axis] + [best[axis] - 1] + best[axis + 1 :])) <= epsilon:
+            best[axis] -= 1
+    return tuple(best)

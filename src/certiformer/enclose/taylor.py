@@ -1,0 +1,245 @@
+"""Taylor forms: a polynomial, a remainder and an interval that together enclose a function on a box.
+
+A box has centre c and radius r; e_i = (x_i - c_i) / r_i runs over [-1, 1]. A form of a real function g asserts, for every
+e in [-1, 1]^D,
+
+    |g(e) - sum_a coef[a] e^a| <= rem      and, where an interval is carried,      lo <= g(e) <= hi.
+
+The interval is what a nonlinear function knows beyond its polynomial (a sine is within [-1, 1], a square is not negative);
+sums and products do not carry one, because their polynomial range is as good. No derivative of g is claimed anywhere,
+so steps, kinks and functions with misleading derivatives cannot fool a form. Order 0 is interval arithmetic, order 1 the
+affine form with one remainder.
+
+The coefficient axis comes first (`coef[a, ...]`), so that `form @ weights` is one matrix product; a polynomial of lower
+degree is stored by the prefix of its coefficients, so constants carry one and variables D + 1 of them.
+
+Rounding: every operation adds to `rem` the slack of `certiformer.interval.padding`, (n + 8) 2^-50 times the sum of the
+magnitudes involved plus 1e-300, with n the number of terms in its longest sum.
+
+Not-a-number policy: NaN means that g may be undefined or that nothing is known; it survives every operation and is never
+a bound. `rem = inf` is a void but valid statement.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from certiformer.enclose.space import Space, difference_table, even_mask
+from certiformer.interval import Interval, apart, arithmetic
+from certiformer.interval.padding import TINY, UNIT, slack
+
+UNROLLED_ROWS = 16
+"""A product with at most this many rows is written out; larger ones gather by a table (smaller programs to compile)."""
+
+
+@partial(jax.tree_util.register_dataclass, data_fields=("coef", "rem", "interval"), meta_fields=("space",))
+@dataclass(frozen=True)
+class Form:
+    """The enclosure of an array of functions on one box; see the module docstring for what it asserts."""
+
+    coef: Float[Array, "coefficients ..."]
+    rem: Float[Array, "..."]
+    interval: Interval | None
+    space: Space
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.coef.shape[1:]
+
+    @property
+    def degree(self) -> int:
+        """The degree up to which coefficients are stored."""
+        return self.space.degree_of(self.coef.shape[0])
+
+    def __getitem__(self, index: Any) -> Form:
+        index = index if isinstance(index, tuple) else (index,)
+        interval = self.interval and Interval(self.interval.lo[index], self.interval.hi[index])
+        return Form(self.coef[(slice(None), *index)], self.rem[index], interval, self.space)
+
+    def __add__(self, other: Form) -> Form:
+        return add(self, other)
+
+    def __sub__(self, other: Form) -> Form:
+        return sub(self, other)
+
+    def __mul__(self, other: Form) -> Form:
+        return product(self, other)
+
+    def __neg__(self) -> Form:
+        return Form(-self.coef, self.rem, self.interval and -self.interval, self.space)
+
+
+def constant(space: Space, value: Interval) -> Form:
+    """The form of numbers known up to an interval."""
+    mid, rad = arithmetic.centre_radius(value.lo, value.hi)
+    return Form(mid[None], rad, None, space)
+
+
+def variables(space: Space, centre: Float[Array, " D"], radius: Float[Array, " D"]) -> Form:
+    """The input variables x_1..x_D on the box, as a form of shape (D,); exact in the order >= 1."""
+    if space.order == 0:
+        return Form(centre[None], radius, None, space)
+    coef = jnp.concatenate([centre[None], jnp.eye(space.dimension) * radius])
+    return Form(coef, jnp.zeros_like(centre), None, space)
+
+
+def join(forms: list[Form], axis: int = 0) -> Form:
+    """Forms one after the other along an existing axis >= 0 of their shape."""
+    rows = max(f.coef.shape[0] for f in forms)
+    coef = jnp.concatenate([pad_rows(f.coef, rows) for f in forms], axis + 1)
+    return Form(coef, jnp.concatenate([f.rem for f in forms], axis), None, forms[0].space)
+
+
+def stack(forms: list[Form]) -> Form:
+    """Forms of equal shape along a new first axis."""
+    return join([f[None] for f in forms])
+
+
+def pad_rows(coef: Float[Array, "rows ..."], rows: int) -> Float[Array, "more ..."]:
+    """Coefficients continued by zeros up to `rows`."""
+    missing = rows - coef.shape[0]
+    return coef if not missing else jnp.concatenate([coef, jnp.zeros((missing, *coef.shape[1:]))])
+
+
+def raise_constant(coef: Float[Array, "rows ..."], amount: Float[Array, "..."]) -> Float[Array, "rows ..."]:
+    """The polynomial plus `amount` (written without a scatter, which XLA compiles badly)."""
+    return jnp.concatenate([coef[:1] + amount, coef[1:]])
+
+
+def polynomial_range(
+    space: Space, coef: Float[Array, "rows ..."], rem: Float[Array, "..."]
+) -> Interval:
+    """Range of a polynomial +- remainder: an even monomial runs over [0, 1], every other one over [-1, 1]."""
+    rows = coef.shape[0]
+    if rows == 1:
+        low, high, total = coef[0] - rem, coef[0] + rem, jnp.abs(coef[0]) + rem
+    else:
+        even = even_mask(space.dimension, space.degree_of(rows))[1:]
+        moving, sizes = coef[1:], jnp.abs(coef[1:])
+        mask = even.reshape((-1,) + (1,) * (coef.ndim - 1))
+        if even.any():
+            up = jnp.where(mask, jnp.maximum(moving, 0.0), sizes).sum(0)
+            down = jnp.where(mask, jnp.maximum(-moving, 0.0), sizes).sum(0)
+        else:
+            up = down = sizes.sum(0)
+        low, high = coef[0] - down - rem, coef[0] + up + rem
+        total = jnp.abs(coef[0]) + up + down + rem
+    pad = slack(rows, total)
+    return Interval(low - pad, high + pad)
+
+
+def enclosed_range(x: Form) -> Interval:
+    """The range of x: that of its polynomial and remainder, cut down by its interval part."""
+    whole = polynomial_range(x.space, x.coef, x.rem)
+    return whole if x.interval is None else arithmetic.intersect(whole, x.interval)
+
+
+def magnitude(x: Form) -> Float[Array, "..."]:
+    """sum_a |coef[a]| + rem: bounds |x| and scales the rounding slack."""
+    return jnp.abs(x.coef).sum(0) + x.rem
+
+
+def add(x: Form, y: Form) -> Form:
+    rows = max(x.coef.shape[0], y.coef.shape[0])
+    coef = pad_rows(x.coef, rows) + pad_rows(y.coef, rows)
+    return Form(coef, x.rem + y.rem + slack(2, magnitude(x) + magnitude(y)), None, x.space)
+
+
+def sub(x: Form, y: Form) -> Form:
+    return add(x, -y)
+
+
+def shift(x: Form, amount: Float[Array, "..."]) -> Form:
+    """x plus exactly known doubles."""
+    return Form(raise_constant(x.coef, amount), x.rem + slack(1, jnp.abs(x.coef[0]) + jnp.abs(amount)), None, x.space)
+
+
+def scale(x: Form, factor: Float[Array, "..."]) -> Form:
+    """x times exactly known doubles."""
+    size = jnp.abs(factor)
+    return Form(x.coef * factor, x.rem * size + slack(1, magnitude(x) * size), None, x.space)
+
+
+def total(x: Form, axis: int) -> Form:
+    """The sum along an axis >= 0 of the shape of x."""
+    rem = x.rem.sum(axis) + slack(x.shape[axis], magnitude(x).sum(axis))
+    return Form(x.coef.sum(axis + 1), rem, None, x.space)
+
+
+def matmul(
+    x: Form, weights: Float[Array, "inputs outputs"], error: Float[Array, "inputs outputs"] | None = None
+) -> Form:
+    """x @ W for every real matrix W within `error` of `weights` (absent: exactly `weights`).
+
+    The polynomial is mapped exactly up to rounding; |x - polynomial| <= rem gives rem @ |W|. With magnitudes
+    m = sum_a |coef[a]| + rem the rounding of sums of d = inputs terms is at most (d + 8) 2^-50 m @ |W|, and the matrix error
+    contributes at most m @ error.
+    """
+    inputs, many = weights.shape[0], magnitude(x)
+    spread = (x.rem + (inputs + 8) * UNIT * many) @ jnp.abs(weights)
+    if error is not None:
+        spread = spread + many @ error
+    # The sums of non-negative terms above are themselves rounded, relatively to their size.
+    return Form(x.coef @ weights, spread * (1 + (inputs + 8) * UNIT) + TINY, None, x.space)
+
+
+def full_product(
+    space: Space, a: Float[Array, "rows_a ..."], b: Float[Array, "rows_b ..."]
+) -> Float[Array, "rows ..."]:
+    """All coefficients of the product of two polynomials, up to the sum of their degrees."""
+    if a.shape[0] < b.shape[0]:
+        a, b = b, a
+    if b.shape[0] == 1:
+        return a * b
+    table = difference_table(space.dimension, space.degree_of(a.shape[0]), space.degree_of(b.shape[0]))
+    if len(table) <= UNROLLED_ROWS:
+        return jnp.stack([_row(a, b, row) for row in table])
+    padded = jnp.concatenate([a, jnp.zeros((1, *a.shape[1:]))])
+    return (padded[table] * b).sum(1)
+
+
+def _row(a: Array, b: Array, row: np.ndarray) -> Array:
+    terms = [a[i] * b[j] for j, i in enumerate(row) if i < a.shape[0]]
+    return sum(terms[1:], terms[0])
+
+
+def truncated(space: Space, coef: Float[Array, "rows ..."]) -> tuple[Array, Array]:
+    """Cut a polynomial after the order of the space; returns coefficients and the remainder of what was dropped.
+
+    A dropped term g e^a lies in g [0, 1] if all exponents are even, hence in g/2 +- |g|/2, else in +-|g|.
+    """
+    keep = space.size(space.order)
+    if coef.shape[0] <= keep:
+        return coef, jnp.zeros(coef.shape[1:])
+    dropped = coef[keep:]
+    even = even_mask(space.dimension, space.degree_of(coef.shape[0]))[keep:]
+    weight = np.where(even, 0.5, 1.0).reshape((-1,) + (1,) * (coef.ndim - 1))
+    kept = coef[:keep]
+    if even.any():
+        middles = np.where(even, 0.5, 0.0).reshape(weight.shape)
+        kept = raise_constant(kept, (dropped * middles).sum(0))
+    return kept, (jnp.abs(dropped) * weight).sum(0)
+
+
+def multiply(space: Space, a: Array, rem_a: Array, b: Array, rem_b: Array) -> tuple[Array, Array]:
+    """Product of two polynomials with remainders, without intervals: coefficients and remainder.
+
+    (A + a)(B + b) = AB + Ab + aB + ab with |a| <= rem_a, |b| <= rem_b, |A| <= sum |A_a|, |B| <= sum |B_b|.
+    """
+    size_a, size_b = jnp.abs(a).sum(0), jnp.abs(b).sum(0)
+    full = full_product(space, a, b)
+    kept, dropped = truncated(space, full)
+    rem = dropped + size_a * rem_b + rem_a * size_b + rem_a * rem_b
+    return kept, rem + slack(full.shape[0], (size_a + rem_a) * (size_b + rem_b))
+
+
+def product(x: Form, y: Form) -> Form:
+    coef, rem = apart(partial(multiply, x.space), x.coef, x.rem, y.coef, y.rem)
+    return Form(coef, rem, None, x.space)

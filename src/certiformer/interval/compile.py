@@ -1,0 +1,34 @@
+"""Compilation for enclosures: `jax.jit` with the algebraic simplifier switched off.
+
+With the simplifier on, XLA rewrites x/3 as a product with a rounded 1/3, re-associates constants (so that a padding
+factor can vanish into them) and merges exp(x)*exp(y). Off, compiled float64 code is IEEE arithmetic except for fused
+multiply-add, the order of sums and flushed denormals, which `padding` allows for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+from jax.experimental.xla_metadata import set_xla_metadata
+
+# The reshape mover undoes itself without the simplifier: it adds transposes in pairs until its iteration limit.
+COMPILER_OPTIONS = {"xla_disable_hlo_passes": "algsimp,reshape-mover"}
+
+
+def rigorous_jit(function: Callable, **options: Any) -> Callable:
+    """`jax.jit(function)` compiled so that outward rounding survives; needs `jax_enable_x64`."""
+    if not jax.config.read("jax_enable_x64"):
+        raise RuntimeError("rigorous_jit needs 64-bit floats: call jax.config.update('jax_enable_x64', True) first")
+    return jax.jit(function, compiler_options=COMPILER_OPTIONS, **options)
+
+
+def apart(function: Callable, *arguments: Any) -> Any:
+    """`function(*arguments)` as a call that XLA does not inline when it compiles.
+
+    XLA's CPU fusion copies a cheap producer into each of its consumers, and a chain of enclosures is one long chain of
+    cheap producers: a sine came out compiled 40 times instead of 4. A call boundary stops that. It changes speed only.
+    """
+    with set_xla_metadata(inlineable="false"):
+        return jax.jit(function)(*arguments)

@@ -1,0 +1,116 @@
+"""`Run`: what `build`, `prove` and `load` return: the transformer, the certificate, and what became of the claim."""
+
+from __future__ import annotations
+
+import html
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float, Num
+
+from certiformer.certificate import CERTIFICATE, CONFIG, LEAVES, MODEL, TARGET, Certificate, Outcome, parse_json, read_bytes, rules_used
+from certiformer.errors import BadInput
+from certiformer.model import Transformer, from_bytes
+from certiformer.target import Target, formula, target_from_text
+
+
+@dataclass(frozen=True)
+class Run:
+    """A transformer, the target it was made for, and the certificate of the claim about the two.
+
+    `directory` is None for a run that was kept in memory only; `model` is None when none could be made, which the outcome
+    and its reason explain.
+    """
+
+    model: Transformer | None
+    target: Target
+    certificate: Certificate
+    leaves: bytes
+    directory: Path | None = None
+
+    @property
+    def outcome(self) -> Outcome:
+        return self.certificate.outcome
+
+    @property
+    def level(self) -> int:
+        """2 when the independent checker accepted, 1 for a float64 search alone, 0 when nothing is proved."""
+        return self.certificate.level
+
+    @property
+    def certified(self) -> bool:
+        """Whether the claim is proved and the independent checker accepted the proof."""
+        return self.outcome is Outcome.PROVED and self.level == 2
+
+    def evaluate(self, points: Num[np.ndarray, "points inputs"] | list) -> Float[np.ndarray, "points outputs"]:
+        """The transformer's outputs at rows (x1, ..., xD)."""
+        if self.model is None:
+            raise BadInput(f"there is no transformer to evaluate: {self.certificate.reason}")
+        return self.model.evaluate(points)
+
+    def sentence(self) -> str:
+        """The claim, or what became of it, in one sentence."""
+        text = ", ".join(formula(self.target.program))
+        text = text if len(text) <= 120 else f"{text[:117]}..."
+        claim = f"|T - f| <= {self.certificate.epsilon} for f = {text} at every point of {self.target.domain}"
+        if self.certified:
+            return f"certified: {claim}"
+        if self.outcome is Outcome.PROVED:
+            return f"proved (numerical, level 1 only): {claim}"
+        return f"{self.outcome.value}: {claim} ({self.certificate.reason})"
+
+    def summary(self) -> dict[str, Any]:
+        """The facts of the run as JSON data."""
+        c, sizes = self.certificate, dict.fromkeys(("nonzero", "dense", "heads", "registers"))
+        if self.model is not None:
+            config = self.model.config
+            heads = [g.count for b in config.blocks if b.attention is not None for g in b.attention.heads]
+            sizes = {"nonzero": self.model.nonzero_count(), "dense": self.model.parameter_count()}
+            sizes |= {"heads": sum(heads), "registers": config.registers}
+        return {
+            "outcome": c.outcome.value,
+            "level": c.level,
+            "epsilon": float(c.epsilon) if _is_float(c.epsilon) else c.epsilon,
+            "lower": None if c.lower is None else float(c.lower),
+            "upper": None if c.upper is None else float(c.upper),
+            "method": c.method,
+            "rules": [] if c.proof is None else rules_used(c.proof),
+            "apriori": None if c.apriori is None else float(c.apriori),
+            **sizes,
+            "leaves": self.leaves.count(255),
+            "seconds": round(sum(c.seconds.values()), 3),
+            "reason": c.reason,
+            "directory": None if self.directory is None else str(self.directory),
+        }
+
+    def __repr__(self) -> str:
+        c = self.certificate
+        bracket = f"error in [{c.lower or 0}, {c.upper or 'unknown'}]"
+        size = "no model" if self.model is None else f"{self.model.nonzero_count()} nonzero weights"
+        return f"Run({self.sentence()}; {bracket}; {size})"
+
+    def _repr_html_(self) -> str:
+        facts = self.summary()
+        rows = "".join(f"<tr><th>{key}</th><td>{html.escape(str(value))}</td></tr>" for key, value in facts.items())
+        return f"<p>{html.escape(self.sentence())}</p><table>{rows}</table>"
+
+
+def load(directory: str | Path) -> Run:
+    """Open a run folder. Reads only: what the certificate says is not re-checked here, `check` does that."""
+    folder = Path(directory)
+    if not folder.is_dir():
+        raise BadInput(f"{directory} is not a folder")
+    certificate = Certificate.from_json(parse_json(read_bytes(folder / CERTIFICATE), CERTIFICATE))
+    model = from_bytes(read_bytes(folder / CONFIG), read_bytes(folder / MODEL), folder)
+    target = target_from_text(read_bytes(folder / TARGET))
+    return Run(model, target, certificate, read_bytes(folder / LEAVES), folder)
+
+
+def _is_float(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

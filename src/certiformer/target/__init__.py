@@ -1,0 +1,20 @@
+"""What is approximated: formulas and JAX callables, both as programs of one closed scalar language, and boxes.
+
+The names here need the standard library only; the modules `trace`, `load` and `floating` need JAX and are imported
+where they are used.
+"""
+
+from certiformer.target.build import Builder as Builder
+from certiformer.target.domain import Domain as Domain
+from certiformer.target.domain import Target as Target
+from certiformer.target.files import target_from_text as target_from_text
+from certiformer.target.files import target_to_text as target_to_text
+from certiformer.target.ir import Program as Program
+from certiformer.target.ir import fold as fold
+from certiformer.target.ir import rational as rational
+from certiformer.target.parse import parse_constant as parse_constant
+from certiformer.target.parse import parse_domain as parse_domain
+from certiformer.target.parse import parse_epsilon as parse_epsilon
+from certiformer.target.parse import parse_formula as parse_formula
+from certiformer.target.show import formula as formula
+from certiformer.target.split import additive_split as additive_split

@@ -1,0 +1,71 @@
+"""A program as an ordinary JAX function in float64, for searching and for pictures; never part of a proof.
+
+Its rounding is not controlled: constants are the nearest doubles and every operation is XLA's. Enclosures live in
+`certiformer.enclose`, proofs in `certiformer.checker`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from certiformer.target.ir import NAMED_CONSTANTS, Program, fold, rational
+
+Function = Callable[[Float[Array, "*batch inputs"]], Float[Array, "*batch outputs"]]
+
+
+def as_jax(program: Program) -> Function:
+    """The function from points x[..., inputs] to values [..., outputs].
+
+    >>> from certiformer.target.parse import parse_formula
+    >>> as_jax(parse_formula("[x1*x2, max(x1, x2)]"))(jnp.array([[2.0, 3.0], [-1.0, 5.0]])).tolist()
+    [[6.0, 3.0], [-5.0, 5.0]]
+    """
+
+    def function(x: Float[Array, "*batch inputs"]) -> Float[Array, "*batch outputs"]:
+        x = jnp.asarray(x)
+        values = fold(program, [x[..., i] for i in range(program.inputs)], _Floats())
+        return jnp.stack([jnp.broadcast_to(v, x.shape[:-1]) for v in values], axis=-1)
+
+    return function
+
+
+class _Floats:
+    """The operations of the IR as `jax.numpy` calls."""
+
+    neg = staticmethod(jnp.negative)
+    sqrt = staticmethod(jnp.sqrt)
+    exp = staticmethod(jnp.exp)
+    log = staticmethod(jnp.log)
+    sin = staticmethod(jnp.sin)
+    cos = staticmethod(jnp.cos)
+    tan = staticmethod(jnp.tan)
+    tanh = staticmethod(jnp.tanh)
+    atan = staticmethod(jnp.arctan)
+    erf = staticmethod(jax.scipy.special.erf)
+    abs = staticmethod(jnp.abs)
+    add = staticmethod(jnp.add)
+    sub = staticmethod(jnp.subtract)
+    mul = staticmethod(jnp.multiply)
+    div = staticmethod(jnp.divide)
+    min = staticmethod(jnp.minimum)
+    max = staticmethod(jnp.maximum)
+
+    def constant(self, text: str) -> Array:
+        if text in NAMED_CONSTANTS:
+            return jnp.float64({"pi": math.pi, "e": math.e}[text])
+        value = rational(text)
+        try:
+            return jnp.float64(float(value))
+        except OverflowError:
+            return jnp.float64(math.copysign(math.inf, value))
+
+    def pow(self, a: Array, n: int) -> Array:
+        return jax.lax.integer_pow(a, n)
+
+    def where(self, comparison: str, a: Array, b: Array, x: Array, y: Array) -> Array:
+        return jnp.where(a < b if comparison == "lt" else a <= b, x, y)

@@ -1,0 +1,213 @@
+"""The works the project rests on, under the keys that theorem records cite.
+
+Only fields that are certain are given; a missing page number is better than a wrong one.
+"""
+
+from __future__ import annotations
+
+import difflib
+from types import MappingProxyType
+
+from certiformer.errors import BadInput
+
+
+def _arxiv(number: str) -> dict[str, str]:
+    return {"eprint": number, "archiveprefix": "arXiv"}
+
+
+_ENTRIES: dict[str, dict[str, str]] = {
+    "classical": {
+        "type": "misc",
+        "title": "Textbook mathematics; the proof is in the docstring of the module",
+    },
+    "gumaan2025": {
+        "type": "misc",
+        "author": "Gumaan, Esmail",
+        "title": "Universal Approximation Theorem for a Single-Layer Transformer",
+        "year": "2025",
+        **_arxiv("2507.10581"),
+    },
+    "hu2025": {
+        "type": "misc",
+        "author": "Hu, Jerry Yao-Chieh and Liu, Hude and Chen, Hong-Yu and Wu, Weimin and Liu, Han",
+        "title": "Universal Approximation with Softmax Attention",
+        "year": "2025",
+        **_arxiv("2504.15956"),
+    },
+    "jensen1906": {
+        "type": "article",
+        "author": "Jensen, Johan Ludwig William Valdemar",
+        "title": "Sur les fonctions convexes et les inégalités entre les valeurs moyennes",
+        "journal": "Acta Mathematica",
+        "volume": "30",
+        "pages": "175--193",
+        "year": "1906",
+    },
+    "johansson2017": {
+        "type": "article",
+        "author": "Johansson, Fredrik",
+        "title": "Arb: Efficient Arbitrary-Precision Midpoint-Radius Interval Arithmetic",
+        "journal": "IEEE Transactions on Computers",
+        "volume": "66",
+        "number": "8",
+        "pages": "1281--1292",
+        "year": "2017",
+        "doi": "10.1109/TC.2017.2690633",
+    },
+    "liu2025": {
+        "type": "misc",
+        "author": "Liu, Hude and Hu, Jerry Yao-Chieh and Song, Zhao and Liu, Han",
+        "title": "Attention Mechanism, Max-Affine Partition, and Universal Approximation",
+        "year": "2025",
+        **_arxiv("2504.19901"),
+    },
+    "luo2022": {
+        "type": "inproceedings",
+        "author": "Luo, Shengjie and Li, Shanda and Zheng, Shuxin and Liu, Tie-Yan and Wang, Liwei and He, Di",
+        "title": "Your Transformer May Not be as Powerful as You Expect",
+        "booktitle": "Advances in Neural Information Processing Systems",
+        "year": "2022",
+        **_arxiv("2205.13401"),
+    },
+    "makino2003": {
+        "type": "article",
+        "author": "Makino, Kyoko and Berz, Martin",
+        "title": "Taylor Models and Other Validated Functional Inclusion Methods",
+        "journal": "International Journal of Pure and Applied Mathematics",
+        "year": "2003",
+    },
+    "moore1966": {
+        "type": "book",
+        "author": "Moore, Ramon E.",
+        "title": "Interval Analysis",
+        "publisher": "Prentice-Hall",
+        "year": "1966",
+    },
+    "nadaraya1964": {
+        "type": "article",
+        "author": "Nadaraya, Elizbar A.",
+        "title": "On Estimating Regression",
+        "journal": "Theory of Probability and Its Applications",
+        "volume": "9",
+        "number": "1",
+        "pages": "141--142",
+        "year": "1964",
+    },
+    "perez2021": {
+        "type": "article",
+        "author": "Pérez, Jorge and Barceló, Pablo and Marinkovic, Javier",
+        "title": "Attention is Turing-Complete",
+        "journal": "Journal of Machine Learning Research",
+        "volume": "22",
+        "number": "75",
+        "pages": "1--35",
+        "year": "2021",
+    },
+    "petrov2024": {
+        "type": "inproceedings",
+        "author": "Petrov, Aleksandar and Torr, Philip H. S. and Bibi, Adel",
+        "title": "Prompting a Pretrained Transformer Can Be a Universal Approximator",
+        "booktitle": "International Conference on Machine Learning",
+        "year": "2024",
+        **_arxiv("2402.14753"),
+    },
+    "vaswani2017": {
+        "type": "inproceedings",
+        "author": (
+            "Vaswani, Ashish and Shazeer, Noam and Parmar, Niki and Uszkoreit, Jakob and Jones, Llion"
+            " and Gomez, Aidan N. and Kaiser, Łukasz and Polosukhin, Illia"
+        ),
+        "title": "Attention Is All You Need",
+        "booktitle": "Advances in Neural Information Processing Systems",
+        "year": "2017",
+        **_arxiv("1706.03762"),
+    },
+    "watson1964": {
+        "type": "article",
+        "author": "Watson, Geoffrey S.",
+        "title": "Smooth Regression Analysis",
+        "journal": "Sankhyā, Series A",
+        "volume": "26",
+        "number": "4",
+        "pages": "359--372",
+        "year": "1964",
+    },
+    "xu2020": {
+        "type": "inproceedings",
+        "author": (
+            "Xu, Kaidi and Shi, Zhouxing and Zhang, Huan and Wang, Yihan and Chang, Kai-Wei and Huang, Minlie"
+            " and Kailkhura, Bhavya and Lin, Xue and Hsieh, Cho-Jui"
+        ),
+        "title": "Automatic Perturbation Analysis for Scalable Certified Robustness and Beyond",
+        "booktitle": "Advances in Neural Information Processing Systems",
+        "year": "2020",
+        **_arxiv("2002.12920"),
+    },
+    "yun2020": {
+        "type": "inproceedings",
+        "author": (
+            "Yun, Chulhee and Bhojanapalli, Srinadh and Rawat, Ankit Singh and Reddi, Sashank J. and Kumar, Sanjiv"
+        ),
+        "title": "Are Transformers universal approximators of sequence-to-sequence functions?",
+        "booktitle": "International Conference on Learning Representations",
+        "year": "2020",
+        **_arxiv("1912.10077"),
+    },
+}
+
+BIBLIOGRAPHY = MappingProxyType({key: MappingProxyType(fields) for key, fields in _ENTRIES.items()})
+"""Citation key -> fields, with the BibTeX entry type under `type`."""
+
+
+def bibtex(key: str) -> str:
+    """The BibTeX entry of a citation key.
+
+    >>> print(bibtex("moore1966"))
+    @book{moore1966,
+      author = {Moore, Ramon E.},
+      title = {{Interval Analysis}},
+      publisher = {Prentice-Hall},
+      year = {1966},
+    }
+    """
+    fields = _entry(key)
+    lines = [f"@{fields['type']}{{{key},"]
+    for name, value in fields.items():
+        if name != "type":
+            # Double braces keep the capitals of a title under every bibliography style.
+            lines.append(f"  {name} = {{{{{value}}}}}," if name == "title" else f"  {name} = {{{value}}},")
+    return "\n".join([*lines, "}"])
+
+
+def cite(key: str) -> str:
+    """A citation in words, on one line.
+
+    >>> cite("petrov2024")
+    'Petrov, Torr and Bibi (2024), Prompting a Pretrained Transformer Can Be a Universal Approximator, arXiv 2402.14753'
+    """
+    fields = _entry(key)
+    parts = [fields["title"]]
+    if "author" in fields:
+        parts.insert(0, f"{_surnames(fields['author'])} ({fields['year']})")
+    if "eprint" in fields:
+        parts.append(f"arXiv {fields['eprint']}")
+    elif "journal" in fields:
+        parts.append(fields["journal"])
+    elif "publisher" in fields:
+        parts.append(fields["publisher"])
+    return ", ".join(parts)
+
+
+def _entry(key: str) -> MappingProxyType[str, str]:
+    if key in BIBLIOGRAPHY:
+        return BIBLIOGRAPHY[key]
+    near = difflib.get_close_matches(key, BIBLIOGRAPHY, n=1)
+    hint = f"did you mean {near[0]!r}?" if near else f"known keys are {', '.join(sorted(BIBLIOGRAPHY))}"
+    raise BadInput(f"no work is cited as {key!r}; {hint}")
+
+
+def _surnames(author: str) -> str:
+    names = [name.partition(",")[0] for name in author.split(" and ")]
+    if len(names) > 3:
+        return f"{names[0]} et al."
+    return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else names[0]

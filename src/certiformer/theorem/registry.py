@@ -1,0 +1,131 @@
+"""All theorems of the package, found by reading its source text.
+
+No theorem module is imported: the module-level literal `THEOREM = Theorem(...)` is evaluated from the syntax tree, so
+listing a hundred theorems costs no JAX and works in the independent checker. The price is that the record must be
+a literal: names, arithmetic and f-strings inside it are refused.
+
+The status is computed, never typed:
+
+- *stated*: there is a record and a docstring and nothing else;
+- *implemented*: the module holds code besides the record;
+- *checked*: a rule of the same name stands in `checker/rules`, or, in a source checkout, the test file
+  `tests/theorems/test_NAME.py` does.
+"""
+
+from __future__ import annotations
+
+import ast
+import difflib
+from dataclasses import dataclass
+from pathlib import Path
+
+from certiformer.errors import BadInput
+from certiformer.theorem.record import Assumption, Theorem
+from certiformer.theorem.sections import parse_sections
+
+PACKAGE = Path(__file__).resolve().parent.parent
+STATUSES = ("stated", "implemented", "checked")
+_RECORDS = {"Theorem": Theorem, "Assumption": Assumption}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A theorem with its text and its place: the record, the module's docstring, its dotted path, file and status."""
+
+    record: Theorem
+    docstring: str
+    module: str
+    path: Path
+    status: str
+
+    @property
+    def sections(self) -> dict[str, str]:
+        """The docstring's sections by name, in the order in which they stand."""
+        return parse_sections(self.docstring)
+
+
+def all_theorems(package: Path = PACKAGE) -> list[Entry]:
+    """Every theorem of the package, sorted by id."""
+    entries = [entry for path in sorted(package.rglob("*.py")) if (entry := _read(path, package)) is not None]
+    return sorted(entries, key=lambda entry: entry.record.id)
+
+
+def find(identifier: str, package: Path = PACKAGE) -> Entry:
+    """The theorem with this id, or else the only one whose id ends in it (`lookup` for `construct.lookup`).
+
+    **Raises:** `BadInput` when none or several match; the message names the nearest ids.
+    """
+    entries = all_theorems(package)
+    wanted = identifier.strip().removeprefix(f"{package.name}.")
+    exact = [e for e in entries if e.record.id == wanted]
+    whole = [e for e in entries if e.record.id.endswith(f".{wanted}")]
+    suffix = [e for e in entries if wanted and e.record.id.endswith(wanted)]
+    matches = next((found for found in (exact, whole, suffix) if found), [])
+    if len(matches) == 1:
+        return matches[0]
+    if matches:
+        raise BadInput(f"several theorems end in {identifier!r}: {', '.join(e.record.id for e in matches)}")
+    raise BadInput(f"no theorem is called {identifier!r}; {_hint(wanted, entries)}")
+
+
+def _hint(wanted: str, entries: list[Entry]) -> str:
+    by_name = {entry.record.name: entry.record.id for entry in entries}
+    by_id = {entry.record.id: entry.record.id for entry in entries}
+    near = difflib.get_close_matches(wanted, [*by_name, *by_id], n=1, cutoff=0.5)
+    if near:
+        return f"did you mean {(by_name | by_id)[near[0]]!r}?"
+    return "`certiformer theorem` lists them all"
+
+
+def _read(path: Path, package: Path) -> Entry | None:
+    text = path.read_text(encoding="utf-8")
+    if "THEOREM" not in text:
+        return None
+    tree = ast.parse(text, filename=str(path))
+    literals = [node.value for node in tree.body if isinstance(node, (ast.Assign, ast.AnnAssign)) and _is_record(node)]
+    if not literals:
+        return None
+    record = _evaluate(literals[0], path)
+    if not isinstance(record, Theorem):
+        raise ValueError(f"{path}: THEOREM is not a Theorem(...)")
+    below = path.relative_to(package).with_suffix("").parts
+    dotted = ".".join(below[:-1] if below[-1] == "__init__" else below)
+    if record.id != dotted:
+        raise ValueError(f"{path}: the theorem's id is {record.id!r}, but its module is {dotted!r}")
+    docstring = ast.get_docstring(tree, clean=False) or ""
+    return Entry(record, docstring, f"{package.name}.{dotted}", path, _status(record, tree, package))
+
+
+def _is_record(node: ast.Assign | ast.AnnAssign) -> bool:
+    """Whether an assignment is `THEOREM = ...` or `THEOREM: Theorem = ...`."""
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+    return any(isinstance(target, ast.Name) and target.id == "THEOREM" for target in targets)
+
+
+def _evaluate(node: ast.expr | None, path: Path) -> object:
+    """The value of a literal that may contain `Theorem(...)` and `Assumption(...)`, and nothing else."""
+    if isinstance(node, ast.Constant):
+        return node.value
+    if isinstance(node, ast.Tuple):
+        return tuple(_evaluate(element, path) for element in node.elts)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _RECORDS:
+        positional = [_evaluate(argument, path) for argument in node.args]
+        named = {str(keyword.arg): _evaluate(keyword.value, path) for keyword in node.keywords}
+        return _RECORDS[node.func.id](*positional, **named)
+    line = getattr(node, "lineno", 0)
+    raise ValueError(f"{path}, line {line}: a record holds only strings, tuples, Theorem(...) and Assumption(...)")
+
+
+def _status(record: Theorem, tree: ast.Module, package: Path) -> str:
+    rule = package / "checker" / "rules" / f"{record.name}.py"
+    if rule.is_file() or path_of_tests(record, package) is not None:
+        return "checked"
+    code = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+    return "implemented" if any(isinstance(node, code) for node in tree.body) else "stated"
+
+
+def path_of_tests(record: Theorem, package: Path = PACKAGE) -> Path | None:
+    """The theorem's test file, or None when there is none or the package was not installed from a source checkout."""
+    checkout = package.parent.parent
+    path = checkout / "tests" / "theorems" / f"test_{record.name}.py"
+    return path if (checkout / "pyproject.toml").is_file() and path.is_file() else None

@@ -1,0 +1,40 @@
+"""The checker's own arithmetic as a bounder: slow, but exactly what the checker will compute.
+
+Used for the small problems that the sum rule produces, where a few hundred boxes settle everything and compiling a
+float64 kernel would take longer than the search.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from flint import arb
+from jaxtyping import Float
+
+from certiformer.checker.balls import Box
+from certiformer.checker.problem import Problem, error_upper
+
+
+class BallBounder:
+    """Bounds of |left - right| on boxes by the checker's Taylor forms of the given order."""
+
+    batch = 64
+
+    def __init__(self, problem: Problem, order: int):
+        self.problem, self.order = problem, order
+
+    @property
+    def start_depth(self) -> tuple[int, ...]:
+        return (0,) * self.problem.domain.dimension
+
+    def __call__(
+        self, centre: Float[np.ndarray, "n D"], radius: Float[np.ndarray, "n D"]
+    ) -> tuple[Float[np.ndarray, " n"], Float[np.ndarray, "n D"]]:
+        bounds, scores = np.full(len(centre), np.inf), np.zeros(centre.shape)
+        for row, (c, r) in enumerate(zip(centre, radius, strict=True)):
+            box = Box(tuple(arb(float(x)) for x in c), tuple(arb(float(x)) for x in r))
+            upper, forms, _ = error_upper(self.problem.restrict(box), box, self.order)
+            bounds[row] = float(upper) * (1 + 2.0**-50) if upper.is_finite() else np.inf
+            for form in forms:
+                for i, value in form.coef.items():
+                    scores[row] += np.multiply(form.table.monomials[i], abs(float(value.mid())))
+        return bounds, scores
