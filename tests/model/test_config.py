@@ -9,7 +9,18 @@ import pytest
 from hypothesis import given, settings
 
 from certiformer.errors import BadInput
-from certiformer.model import Config, tensor_specs
+from certiformer.model import (
+    Attention,
+    Block,
+    Code,
+    Config,
+    FeedForward,
+    Heads,
+    Input,
+    Norm,
+    Readout,
+    tensor_specs,
+)
 from model.cases import OPTIONS, configs, model_of
 
 
@@ -105,8 +116,6 @@ def test_something_else_is_refused(data):
 
 
 def test_the_tensors_of_a_full_configuration():
-    from certiformer.model import Attention, Block, Code, FeedForward, Heads, Input, Norm, Readout
-
     attention = Attention((Heads(2, 3, 4),), bias=True, mask="table", score_bias="toeplitz")
     block = Block(attention, FeedForward(7), Norm("pre"))
     code, readout = Code("table"), Readout("mean")

@@ -5,10 +5,11 @@ from __future__ import annotations
 import time
 from fractions import Fraction
 
+import flint
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from target.oracle import balls, exact, formulas, points
+from target.oracle import ball, balls, exact, formulas, points
 
 from certiformer.errors import BadInput
 from certiformer.target import parse_constant, parse_domain, parse_epsilon, parse_formula
@@ -84,7 +85,7 @@ def test_precedence_and_exact_numbers(text, value):
         ("cosh(x1)", lambda b: b.cosh()),
         ("sigmoid(x1)", lambda b: 1 / (1 + (-b).exp())),
         ("x1**(1/3)", lambda b: b.root(3)),
-        ("2**x1", lambda b: (b * b.log() / b.log() * 0 + 2) ** b),
+        ("2**x1", lambda b: flint.arb(2) ** b),
         ("x1**x1", lambda b: b**b),
         ("e**(2*x1)", lambda b: (2 * b).exp()),
         ("tan(x1)*atan(x1)+erf(x1)*tanh(x1)", lambda b: b.tan() * b.atan() + b.erf() * b.tanh()),
@@ -94,10 +95,6 @@ def test_precedence_and_exact_numbers(text, value):
 )
 @pytest.mark.parametrize("point", [Fraction(1, 7), Fraction(5, 4), Fraction(9)])
 def test_rewritten_functions_have_their_value(text, meant, point):
-    import flint
-
-    from target.oracle import ball
-
     (found,) = balls(parse_formula(text), [point])
     flint.ctx.prec = 200
     wanted = meant(ball(point))
@@ -131,7 +128,7 @@ def test_limits_are_reached():
 HOSTILE = {
     "__import__('os').system('true')": "character",
     "x1.__class__": "character '.' at column 3",
-    "().__class__.__bases__": "expected a number",
+    "().__class__.__bases__": "character '.' at column 3",
     "lambda: x1": "character ':'",
     "[x1 for x1 in x2]": "column 5",
     "print(x1)": "unknown name 'print'",
@@ -180,7 +177,6 @@ HOSTILE = {
     "1e" + "9" * 1900: "binary digits",
     "9" * 1990: "binary digits",
     "0." + "1" * 1900: "binary digits",
-    "1e1233*1": None,
     "(" * 101 + "x1" + ")" * 101: "deeper than 100",
     "-" * 101 + "x1": "deeper than 100",
     "sin(" * 101 + "x1" + ")" * 101: "deeper than 100",
@@ -239,7 +235,7 @@ HOSTILE = {
 }
 
 
-@pytest.mark.parametrize("text", [t for t, part in HOSTILE.items() if part], ids=lambda t: ascii(t[:25]))
+@pytest.mark.parametrize("text", HOSTILE, ids=lambda t: ascii(t[:25]))
 def test_hostile_text_gets_one_sentence_at_once(text):
     start = time.perf_counter()
     with pytest.raises(BadInput) as caught:

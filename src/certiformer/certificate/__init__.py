@@ -12,6 +12,7 @@ from certiformer.certificate.files import digest as digest
 from certiformer.certificate.files import parse_json as parse_json
 from certiformer.certificate.files import read_bytes as read_bytes
 from certiformer.certificate.files import write_atomically as write_atomically
+from certiformer.certificate.numbers import decimal_text as decimal_text
 from certiformer.certificate.outcome import Outcome as Outcome
 from certiformer.certificate.tree import Boxes as Boxes
 from certiformer.certificate.tree import Node as Node
@@ -19,4 +20,3 @@ from certiformer.certificate.tree import Sum as Sum
 from certiformer.certificate.tree import Theorem as Theorem
 from certiformer.certificate.tree import Triangle as Triangle
 from certiformer.certificate.tree import rules_used as rules_used
-from certiformer.certificate.numbers import decimal_text as decimal_text

@@ -14,7 +14,7 @@ and B the target f. `bound` is exact decimal text, parsed as a rational by whoev
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Union
+from typing import Any
 
 from certiformer.errors import BadInput
 
@@ -55,7 +55,7 @@ class Sum:
     children: tuple[Node, ...]
 
 
-Node = Union[Boxes, Theorem, Triangle, Sum]
+Node = Boxes | Theorem | Triangle | Sum
 
 _RULES = {"boxes": Boxes, "theorem": Theorem, "triangle": Triangle, "sum": Sum}
 _NAMES = {kind: name for name, kind in _RULES.items()}
@@ -74,14 +74,14 @@ def to_json(node: Node) -> dict[str, Any]:
     {'rule': 'boxes', 'bound': '0.1', 'order': 4, 'offset': 0, 'length': 3}
     """
     data = {"rule": rule_name(node), **vars(node)}
-    if isinstance(node, (Triangle, Sum)):
+    if isinstance(node, Triangle | Sum):
         data["children"] = [to_json(child) for child in node.children]
     return data
 
 
 def from_json(data: Any, depth: int = 0) -> Node:
     """Read a node; unknown rules, missing or unexpected fields are refused."""
-    kind = _RULES.get(data.get("rule")) if isinstance(data, dict) else None
+    kind = _RULES.get(str(data.get("rule"))) if isinstance(data, dict) else None
     if kind is None or depth > MAX_NESTING:
         raise BadInput(f"the proof tree has a node that is no rule of this format: {str(data)[:80]}")
     fields = {name: value for name, value in data.items() if name != "rule"}
@@ -103,7 +103,7 @@ def rules_used(node: Node) -> list[str]:
     ['sum', 'boxes', 'theorem voronoi_second_order']
     """
     names = [f"theorem {node.id}" if isinstance(node, Theorem) else rule_name(node)]
-    for child in node.children if isinstance(node, (Triangle, Sum)) else ():
+    for child in node.children if isinstance(node, Triangle | Sum) else ():
         names.extend(name for name in rules_used(child) if name not in names)
     return names
 

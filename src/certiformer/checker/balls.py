@@ -120,9 +120,7 @@ class BallDomain:
     """The ends of a domain as balls; `box(cell)` encloses a cell of its split trees."""
 
     def __init__(self, domain: Domain):
-        self.ends = [
-            tuple(fold(end, [ZERO], ConstantAlgebra())[0] for end in pair) for pair in domain.ends()
-        ]
+        self.ends = [tuple(fold(end, [ZERO], ConstantAlgebra())[0] for end in pair) for pair in domain.ends()]
         for (low, high), texts in zip(self.ends, domain.bounds, strict=True):
             if not (low.is_finite() and high.is_finite() and low < high):
                 raise BadInput(f"the interval [{texts[0]}, {texts[1]}] of the domain is empty, reversed or infinite")

@@ -74,7 +74,7 @@ def _decide(claim: Claim, folder: Path, workers: int | None, progress: Progress 
     lower = None if certificate.witness is None else error_lower(claim.problem, certificate.witness)
     shown = None if lower is None else decimal(lower, up=False)
     if certificate.outcome is Outcome.REFUTED:
-        if lower is None or not lower > ball(claim.epsilon):
+        if certificate.witness is None or lower is None or not lower > ball(claim.epsilon):
             raise Refused("the recorded counterexample does not exceed epsilon")
         reason = f"at the point ({', '.join(certificate.witness.point)}) the error is at least {shown}"
         return Verdict("refuted", 2, None, shown, reason, claim.sentence(), claim)

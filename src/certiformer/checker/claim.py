@@ -48,7 +48,11 @@ class Claim:
         variables = self.target.domain.dimension
         names = "x1" if variables == 1 else f"(x1, ..., x{variables})" if variables > 2 else "(x1, x2)"
         outputs = len(self.target.program.outputs)
-        what = "the transformer's output differs" if outputs == 1 else f"each of the transformer's {outputs} outputs differs"
+        what = (
+            "the transformer's output differs"
+            if outputs == 1
+            else f"each of the transformer's {outputs} outputs differs"
+        )
         # The recorded program is printed, never the source text, which nothing depends on.
         text = ", ".join(formula(self.target.program))
         shown = text if len(text) <= SENTENCE else f"the recorded program ({len(self.target.program.nodes)} operations)"

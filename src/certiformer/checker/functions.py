@@ -115,7 +115,9 @@ class FormAlgebra:
         value = hull(*ends).tan()
         if not value.is_finite():
             return taylor.poisoned(self.table, a.singular or "tan on an interval that may contain a pole")
-        return _composed(a, "tan", _riccati(value, a.table.order + 1, 1)[-1], ends[0].tan().lower(), ends[1].tan().upper())
+        return _composed(
+            a, "tan", _riccati(value, a.table.order + 1, 1)[-1], ends[0].tan().lower(), ends[1].tan().upper()
+        )
 
     def tanh(self, a: Form) -> Form:
         low, high = taylor.bounds(a)
@@ -124,7 +126,9 @@ class FormAlgebra:
 
     def atan(self, a: Form) -> Form:
         low, high = taylor.bounds(a)
-        return _composed(a, "atan", _atan_next(hull(low, high), a.table.order + 1), low.atan().lower(), high.atan().upper())
+        return _composed(
+            a, "atan", _atan_next(hull(low, high), a.table.order + 1), low.atan().lower(), high.atan().upper()
+        )
 
     def erf(self, a: Form) -> Form:
         low, high = taylor.bounds(a)
@@ -139,7 +143,9 @@ def target_forms(program: Program, box: Box, order: int) -> list[Form]:
 
 
 def _composed(a: Form, name: str, next_coefficient: arb, low: arb, high: arb) -> Form:
-    return taylor.compose(a, point_series(name, a.coef.get(0, ZERO), a.table.order), next_coefficient.abs_upper(), low, high)
+    return taylor.compose(
+        a, point_series(name, a.coef.get(0, ZERO), a.table.order), next_coefficient.abs_upper(), low, high
+    )
 
 
 def point_series(name: str, x: arb, order: int) -> list[arb]:

@@ -120,7 +120,9 @@ class JetAlgebra:
             return Jet(chosen.value, chosen.grad, chosen.hess, *_weaker(a, b))
         grad = [x.union(y) for x, y in zip(a.grad, b.grad, strict=True)]
         smooth, why = _weaker(a, b)
-        return Jet(value, grad, dict.fromkeys(self.pairs, arb.nan()), min(smooth, 1), why or "a kink of abs, max or min")
+        return Jet(
+            value, grad, dict.fromkeys(self.pairs, arb.nan()), min(smooth, 1), why or "a kink of abs, max or min"
+        )
 
     def where(self, comparison: str, a: Jet, b: Jet, x: Jet, y: Jet) -> Jet:
         gap = a.value - b.value
@@ -163,7 +165,9 @@ class DerivativeBounds:
                 if jet.smooth < self.smooth:
                     self.smooth, self.why = jet.smooth, jet.why
                     self.where = " x ".join(f"[{float(v.lower()):.6g}, {float(v.upper()):.6g}]" for v in values)
-                self.gradient[o] = [balls.larger(old, g.abs_upper()) for old, g in zip(self.gradient[o], jet.grad, strict=True)]
+                self.gradient[o] = [
+                    balls.larger(old, g.abs_upper()) for old, g in zip(self.gradient[o], jet.grad, strict=True)
+                ]
                 for pair, h in jet.hess.items():
                     self.hessian[o][pair] = balls.larger(self.hessian[o][pair], h.abs_upper())
 

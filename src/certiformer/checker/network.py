@@ -153,7 +153,9 @@ class Network:
         scale, shift = self.tensors[f"{name}.scale"].row(), self.tensors[f"{name}.shift"].row()
         share = ONE / columns
         # h - mean is a linear map of h: applied as one matrix, so that common parts cancel.
-        centring = arb_mat(columns, columns, [(ONE if i == j else ZERO) - share for i in range(columns) for j in range(columns)])
+        centring = arb_mat(
+            columns, columns, [(ONE if i == j else ZERO) - share for i in range(columns) for j in range(columns)]
+        )
         centred = stream.linear(h, centring, stream.absolute(centring))
         algebra = FormAlgebra(h.table)
         result = []
@@ -309,10 +311,14 @@ def _hard(scores: list[Form], values: Stream, width: int) -> Stream:
         best = larger(best, low)
     candidates = [j for j, (_, high) in enumerate(ends) if not high < best]
     tab = values.table
-    tied = all(scores[j].rem.is_zero() and list(scores[j].coef) == [0] and scores[j].coef[0].is_exact() for j in candidates)
+    tied = all(
+        scores[j].rem.is_zero() and list(scores[j].coef) == [0] and scores[j].coef[0].is_exact() for j in candidates
+    )
     if tied and len({str(scores[j].coef[0].man_exp()) for j in candidates}) == 1:
         share = ONE / len(candidates)
-        row = stream.constants(tab, arb_mat(1, len(scores), [share if j in candidates else ZERO for j in range(len(scores))]))
+        row = stream.constants(
+            tab, arb_mat(1, len(scores), [share if j in candidates else ZERO for j in range(len(scores))])
+        )
         return stream.contract(row, values)
     result = []
     for c in range(width):

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from threading import Thread
-from typing import Any
+from typing import IO, Any
 
 from flint import arb
 
@@ -79,12 +79,12 @@ def _run(folder: Path, queue: list[str], workers: int, tick: Callable[[int], Non
     answers: list[dict[str, Any]] = []
     problems: list[str] = []
 
-    def serve(process: subprocess.Popen) -> None:
+    def serve(requests: IO[str], replies: IO[str]) -> None:
         try:
             while queue and not problems:
-                process.stdin.write(queue.pop() + "\n")
-                process.stdin.flush()
-                answer = json.loads(process.stdout.readline())
+                requests.write(queue.pop() + "\n")
+                requests.flush()
+                answer = json.loads(replies.readline())
                 if "refused" in answer:
                     problems.append(answer["refused"])
                 else:
@@ -95,7 +95,7 @@ def _run(folder: Path, queue: list[str], workers: int, tick: Callable[[int], Non
                 problems.append(f"a worker process of the checker died ({error})")
 
     expected = len(queue)
-    threads = [Thread(target=serve, args=(process,), daemon=True) for process in processes]
+    threads = [Thread(target=serve, args=(process.stdin, process.stdout), daemon=True) for process in processes]
     try:
         for thread in threads:
             thread.start()
@@ -111,5 +111,5 @@ def _run(folder: Path, queue: list[str], workers: int, tick: Callable[[int], Non
         raise Refused("not every piece of the cover was answered for")
     worst = ZERO
     for answer in answers:
-        worst = larger(worst, arb(tuple(int(part) for part in answer["upper"])))
+        worst = larger(worst, arb((int(answer["upper"][0]), int(answer["upper"][1]))))
     return worst

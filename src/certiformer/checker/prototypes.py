@@ -28,6 +28,7 @@ sum_dropped w_j V_j with omega = sum of dropped weights <= tail, |T_all - T_kept
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from flint import arb, arb_mat, fmpq
@@ -48,6 +49,17 @@ class Head:
     slopes: list[list[arb]]
     offsets: list[arb]
     values: list[list[arb]]
+
+    def only(self, kept: Iterable[int]) -> Head:
+        """The head over the kept prototypes."""
+        chosen = list(kept)
+        slopes, offsets = [self.slopes[j] for j in chosen], [self.offsets[j] for j in chosen]
+        return Head(slopes, offsets, [self.values[j] for j in chosen])
+
+    def spread(self, output: int) -> arb:
+        """Upper bound of max - min of the values of one output."""
+        column = [value[output] for value in self.values]
+        return (max(c.upper() for c in column) - min(c.lower() for c in column)).upper()
 
 
 @dataclass(frozen=True)
@@ -71,10 +83,8 @@ class Prototypes:
                 heads.append(head)
                 continue
             for o in range(self.outputs):
-                column = [value[o] for value in head.values]
-                spread = max(c.upper() for c in column) - min(c.lower() for c in column)
-                slack[o] = (slack[o] + tail * spread).upper()
-            heads.append(Head(*([part[j] for j in kept] for part in (head.slopes, head.offsets, head.values))))
+                slack[o] = (slack[o] + tail * head.spread(o)).upper()
+            heads.append(head.only(kept))
         return Prototypes(self.dimension, self.outputs, self.registers, heads, self.weight, self.bias, slack)
 
     def forms(self, box: Box, order: int) -> list[Form]:
@@ -136,7 +146,9 @@ def _head_forms(tab: Table, head: Head, box: Box, outputs: int) -> list[Form]:
     reference = [(entry / total).mid() for entry in (row * slopes).entries()]
     values = arb_mat(count, outputs, [v for value in head.values for v in value])
     centre = [(entry / total).mid() for entry in (row * values).entries()]
-    left = [weights] + [[w * (v[o] - centre[o]) for w, v in zip(weights, head.values, strict=True)] for o in range(outputs)]
+    left = [weights] + [
+        [w * (v[o] - centre[o]) for w, v in zip(weights, head.values, strict=True)] for o in range(outputs)
+    ]
     features, rests = [], []
     for slope in head.slopes:
         g = [(a - b) * r for a, b, r in zip(slope, reference, box.radius, strict=True)]
@@ -238,7 +250,9 @@ def as_prototypes(network: Network) -> Prototypes | None:
             bias[place] = bias[place] + constant[o]
         for g, group in enumerate(attention["heads"]):
             for head in range(group["count"]):
-                found = _prototype_head(network, tokens, f"blocks.0.attention.groups.{g}", head, group, t, read, share, places)
+                found = _prototype_head(
+                    network, tokens, f"blocks.0.attention.groups.{g}", head, group, t, read, share, places
+                )
                 if found is None:
                     return None
                 heads.append(found)
@@ -282,7 +296,9 @@ def _prototype_head(network, tokens, name, head, group, t, read, share, places) 
         return None
     count = network.registers + network.tokens
     keys = tokens.all * part["key"][0] + arb_mat(count, group["key"], part["key"][1].entries() * count)
-    values = (tokens.all * part["value"][0] + arb_mat(count, group["value"], part["value"][1].entries() * count)) * output
+    values = (
+        tokens.all * part["value"][0] + arb_mat(count, group["value"], part["value"][1].entries() * count)
+    ) * output
     offsets = q0 * keys.transpose()
     along = [q * keys.transpose() for q in q_slopes]
     result = Head([], [], [])

@@ -70,9 +70,7 @@ class Form:
 
     __slots__ = ("coef", "high", "low", "rem", "singular", "table")
 
-    def __init__(
-        self, tab: Table, coef: dict[int, arb], rem: arb, low: arb, high: arb, singular: str = ""
-    ):
+    def __init__(self, tab: Table, coef: dict[int, arb], rem: arb, low: arb, high: arb, singular: str = ""):
         self.table, self.coef, self.rem, self.low, self.high, self.singular = tab, coef, rem, low, high, singular
 
 

@@ -76,7 +76,9 @@ def _read_tensor(name: str, entry: Any, body: bytes) -> tuple[Tensor, int]:
     try:
         width, shape, (start, end) = _WIDTHS[entry["dtype"]], tuple(entry["shape"]), entry["data_offsets"]
     except (KeyError, TypeError, ValueError):
-        raise BadInput(f"tensor {name} of model.safetensors has a dtype, shape or range that is not supported") from None
+        raise BadInput(
+            f"tensor {name} of model.safetensors has a dtype, shape or range that is not supported"
+        ) from None
     if any(type(n) is not int or n < 0 for n in (*shape, start, end)) or not start <= end <= len(body):
         raise BadInput(f"tensor {name} of model.safetensors lies outside the file")
     if end - start != width * math.prod(shape):
@@ -118,7 +120,11 @@ def _config_problem(config: Any) -> str:
     if config["input"]["kind"] != "continuous":
         return "its input is not continuous"
     counts = [config["input"]["tokens"], config["input"]["width"], config["width"], config["outputs"], config["loops"]]
-    if any(type(n) is not int or n < 1 for n in counts) or type(config["registers"]) is not int or config["registers"] < 0:
+    if (
+        any(type(n) is not int or n < 1 for n in counts)
+        or type(config["registers"]) is not int
+        or config["registers"] < 0
+    ):
         return "a size is not a positive integer"
     if config["code"]["kind"] not in ("none", "one-hot", "sinusoidal", "circle", "table"):
         return f"unknown code {config['code']['kind']!r}"

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from certiformer.certificate import CERTIFICATE, digest, read_bytes
+from certiformer.certificate import CERTIFICATE, Boxes, Sum, Triangle, digest, read_bytes
 from certiformer.checker.claim import Claim, read_claim
 from certiformer.checker.rules import Refused, stated_bound, subproblems
 from certiformer.checker.rules.boxes import prove_piece
@@ -21,8 +21,12 @@ def _answer(claim: Claim, request: dict[str, Any]) -> dict[str, Any]:
     """Check one piece, as the worker does."""
     node, problem = claim.certificate.proof, claim.problem
     for position in request["path"]:
+        if not isinstance(node, Sum | Triangle):
+            raise Refused("the request names a node of the proof tree that does not exist")
         problem = subproblems(node, problem)[0][position]
         node = node.children[position]
+    if not isinstance(node, Boxes):
+        raise Refused("the request names a node of the proof tree that has no boxes")
     cell = tuple((m, k) for m, k in request["cell"])
     count = 0
 

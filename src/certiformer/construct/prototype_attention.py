@@ -38,7 +38,10 @@ def prototype_transformer(
     (count, inputs), outputs = centres.shape, values.shape[1]
     x, flag = slice(0, inputs), inputs
     c, offset = slice(inputs + 1, 2 * inputs + 1), 2 * inputs + 1
-    value, out = slice(2 * inputs + 2, 2 * inputs + 2 + outputs), slice(2 * inputs + 2 + outputs, 2 * inputs + 2 + 2 * outputs)
+    value, out = (
+        slice(2 * inputs + 2, 2 * inputs + 2 + outputs),
+        slice(2 * inputs + 2 + outputs, 2 * inputs + 2 + 2 * outputs),
+    )
     width, keys = 2 * inputs + 2 + 2 * outputs, inputs + 1
 
     registers = np.zeros((count, width))

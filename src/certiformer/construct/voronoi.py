@@ -4,6 +4,9 @@ The theorems, their proofs and their constants live in `checker.rules.voronoi_fi
 `checker.rules.voronoi_second_order` (A2). Here the derivatives of the target are enclosed with the checker's own jets, the
 smallest grid whose a-priori bound stays below epsilon is chosen, and the ideal values are rounded to float64 weights.
 Both theorems give a certificate by themselves; the search may find a tighter one.
+
+A target that neither theorem covers (`sqrt(x1)` on [0, 1] has no Lipschitz constant) gets a grid whose *sampled* error is
+comfortably below epsilon, and no theorem node: whether it is good enough is then for the boxes rule to prove.
 """
 
 from __future__ import annotations
@@ -14,6 +17,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
 from certiformer.certificate import Theorem as TheoremNode
@@ -29,25 +34,29 @@ from certiformer.construct.prototype_attention import prototype_transformer
 from certiformer.errors import BadInput
 from certiformer.model import Transformer
 from certiformer.target import Target
+from certiformer.target.floating import as_jax
 
 MAX_PROTOTYPES = 200_000
 PARTS = 2_000  # sub-boxes on which derivatives are enclosed, over all axes together
 # The a-priori bound is kept below epsilon by this factor: room for the distance of stored to ideal weights.
 ROOM = Fraction(999, 1000)
 FIRST_ORDER_SHARPNESS = Fraction(4)
+# Without a theorem: the sampled error must be below this share of epsilon, on a grid of at most so many prototypes.
+MEASURED_SHARE, MEASURED_PROTOTYPES, MEASURED_POINTS = 0.7, 20_000, 4096
 # (sharpness, margin) pairs worth trying: a softer softmax needs more margin and has a smaller drift.
 SECOND_ORDER_CHOICES = [
-    (Fraction(numerator, 10), margin) for numerator in (25, 20, 17, 15, 13, 12, 10, 9, 8, 7, 6, 5) for margin in range(1, 7)
+    (Fraction(numerator, 10), margin)
+    for numerator in (25, 20, 17, 15, 13, 12, 10, 9, 8, 7, 6, 5)
+    for margin in range(1, 7)
 ]
 
 
 @dataclass(frozen=True)
 class Construction:
-    """A transformer and the theorem node that proves it, with the a-priori bound as a number (upper)."""
+    """A transformer and the theorem node that proves it, if one does."""
 
     model: Transformer
-    proof: TheoremNode
-    apriori: float
+    proof: TheoremNode | None
     grid: Grid
 
 
@@ -84,24 +93,48 @@ def construct(target: Target, epsilon: Fraction) -> Construction:
     >>> from certiformer.target import Target, parse_domain, parse_formula
     >>> target = Target("sin(x1)", parse_formula("sin(x1)"), parse_domain("[0, 2*pi]"))
     >>> built = construct(target, Fraction(1, 100))
-    >>> built.proof.id, built.grid.cells, built.apriori <= 0.01
-    ('voronoi_second_order', (29,), True)
+    >>> built.proof.id, built.grid.cells
+    ('voronoi_second_order', (29,))
     """
-    return realise(target, plan(target, epsilon))
+    try:
+        chosen = plan(target, epsilon)
+    except Refused as refusal:
+        return _by_measurement(target, epsilon, str(refusal))
+    return realise(target, chosen)
 
 
 def realise(target: Target, chosen: Plan) -> Construction:
-    """The weights of a planned grid."""
-    working_precision()
+    """The weights of a planned grid, with its theorem node."""
     domain, grid = BallDomain(target.domain), chosen.grid
     if grid.size > MAX_PROTOTYPES:
-        raise BadInput(f"this target needs {grid.size:,} prototypes at that epsilon, more than {MAX_PROTOTYPES:,}; raise --eps")
+        raise BadInput(
+            f"this target needs {grid.size:,} prototypes at that epsilon, more than {MAX_PROTOTYPES:,}; raise --eps"
+        )
     rule = second_order if chosen.theorem == "voronoi_second_order" else first_order
     ideal = rule.ideal_values(target.program, grid, domain)
     model = _transformer(grid, domain, np.array([[float(v.mid()) for v in row] for row in ideal]))
     parameters = {**grid.parameters(), "partition": list(chosen.partition)}
     bound = decimal_text(chosen.apriori * (1 + 1e-6), up=True)
-    return Construction(model, TheoremNode(bound, chosen.theorem, parameters), chosen.apriori, grid)
+    return Construction(model, TheoremNode(bound, chosen.theorem, parameters), grid)
+
+
+def _by_measurement(target: Target, epsilon: Fraction, reason: str) -> Construction:
+    """The first grid of a doubling sequence whose sampled error leaves room; `Refused` with `reason` if none does."""
+    domain, wanted = BallDomain(target.domain), as_jax(target.program)
+    ends = np.array([[float(low.mid()), float(high.mid())] for low, high in domain.ends])
+    points = np.random.default_rng(0).uniform(ends[:, 0], ends[:, 1], (MEASURED_POINTS, domain.dimension))
+    # Trouble sits at the ends of the box more often than inside it.
+    points[: MEASURED_POINTS // 4] = np.where(points[: MEASURED_POINTS // 4] < ends.mean(1), ends[:, 0], ends[:, 1])
+    with jax.enable_x64(True):
+        exact = np.asarray(wanted(jnp.asarray(points)))
+    cells = 4
+    while (grid := Grid((cells,) * domain.dimension, 0, FIRST_ORDER_SHARPNESS)).size <= MEASURED_PROTOTYPES:
+        ideal = first_order.ideal_values(target.program, grid, domain)
+        model = _transformer(grid, domain, np.array([[float(v.mid()) for v in row] for row in ideal]))
+        if np.abs(model.evaluate(points) - exact).max() <= MEASURED_SHARE * float(epsilon):
+            return Construction(model, None, grid)
+        cells *= 2
+    raise Refused(reason)
 
 
 def _transformer(grid: Grid, domain: BallDomain, values: np.ndarray) -> Transformer:
@@ -154,7 +187,10 @@ def _curvature(derivatives: DerivativeBounds, dimension: int) -> list[float]:
     """How much each axis contributes to the second-order bound, per squared spacing."""
     result = []
     for i in range(dimension):
-        shares = [sum(float(h) * (1 if a == b else 0.5) for (a, b), h in hessian.items() if i in (a, b)) for hessian in derivatives.hessian]
+        shares = [
+            sum(float(h) * (1 if a == b else 0.5) for (a, b), h in hessian.items() if i in (a, b))
+            for hessian in derivatives.hessian
+        ]
         result.append(max(shares))
     return result
 

@@ -60,8 +60,8 @@ import numpy as np
 from flint import arb
 
 from certiformer.errors import BadInput
+from certiformer.expressivity.exact_numbers import Real, ball, exact
 from certiformer.expressivity.position_head import position_head
-from certiformer.expressivity.softmax_temperature_limit import Real, ball, exact
 from certiformer.model import Transformer
 from certiformer.theorem import Assumption, Theorem
 

@@ -57,13 +57,13 @@ Tests
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from fractions import Fraction
 
-from flint import arb, fmpq
+from flint import arb
 
 from certiformer.errors import BadInput
+from certiformer.expressivity.exact_numbers import Real, ball, exact
 from certiformer.theorem import Assumption, Theorem
 
 THEOREM = Theorem(
@@ -75,21 +75,6 @@ THEOREM = Theorem(
     assumptions=(Assumption("finite-scores", "Every score is a finite number.", "checked"),),
     uses=(),
 )
-
-Real = int | float | Fraction
-
-
-def exact(number: Real) -> Fraction:
-    """The number itself, without rounding; `BadInput` for NaN and infinities."""
-    if not math.isfinite(number):
-        raise BadInput(f"a score must be a finite number, not {number!r}")
-    return Fraction(number)
-
-
-def ball(number: Real) -> arb:
-    """A ball around the exact number."""
-    fraction = exact(number)
-    return arb(fmpq(fraction.numerator, fraction.denominator))
 
 
 def gap_and_ties(scores: Sequence[Real]) -> tuple[Fraction | None, int]:

@@ -100,7 +100,7 @@ from fractions import Fraction
 from flint import arb
 
 from certiformer.errors import BadInput
-from certiformer.expressivity.softmax_temperature_limit import Real, ball, exact
+from certiformer.expressivity.exact_numbers import Real, ball, exact
 from certiformer.theorem import Assumption, Theorem
 
 THEOREM = Theorem(
@@ -119,8 +119,7 @@ THEOREM = Theorem(
 
 def lower_bound(length: int) -> Fraction:
     """The bound 2 - 2/floor(n/2) of (a); 0 for a single token, whose reversal is itself."""
-    if type(length) is not int or length < 1:
-        raise BadInput(f"a length is a positive integer, not {length!r}")
+    _check_length(length)
     return Fraction(2) - Fraction(2, length // 2) if length > 1 else Fraction(0)
 
 
@@ -170,8 +169,13 @@ def near_optimal_bias(length: int, sharpness: float) -> list[float]:
     >>> near_optimal_bias(4, 1.0)
     [1.0, 0.0, 1.0, 0.0, 1.0, 0.0, 1.0]
     """
-    lower_bound(length)
+    _check_length(length)
     distances = range(1 - length, length)
     if length == 3:
         return [{0: 1.0, 1: 0.0, 2: 2.0}[abs(distance)] * sharpness for distance in distances]
     return [sharpness if (distance - length) % 2 else 0.0 for distance in distances]
+
+
+def _check_length(length: int) -> None:
+    if type(length) is not int or length < 1:
+        raise BadInput(f"a length is a positive integer, not {length!r}")

@@ -72,22 +72,22 @@ TOP: dict[str, Rule] = {
 def problems(data: Any) -> list[str]:
     """Every reason why `data` is not a legal configuration; empty when it is one."""
     found: list[str] = []
-    if not _check_entries(data, "", TOP, ("input", "code", "blocks", "readout"), found):
+    if not _judge_entries(data, "", TOP, ("input", "code", "blocks", "readout"), found):
         return found
     for name, kinds in (("input", INPUT), ("code", CODE), ("readout", READOUT)):
         if name in data:
-            _check_kind(data[name], name, kinds, (), found)
+            _judge_kind(data[name], name, kinds, (), found)
     blocks = data.get("blocks", [])
     if not isinstance(blocks, list):
         found.append(f"blocks must be a list, not {blocks!r}")
         blocks = []
     for index, block in enumerate(blocks):
-        _check_block(block, f"blocks[{index}]", found)
+        _judge_block(block, f"blocks[{index}]", found)
     # The relations between entries make sense only when each entry does.
     return found or _conflicts(data)
 
 
-def _check_entries(data: Any, path: str, rules: dict[str, Rule], parts: tuple[str, ...], found: list[str]) -> bool:
+def _judge_entries(data: Any, path: str, rules: dict[str, Rule], parts: tuple[str, ...], found: list[str]) -> bool:
     """Whether `data` is an object; missing, unknown and ill-typed entries go to `found`."""
     if not isinstance(data, dict):
         found.append(f"{path or 'the configuration'} must be an object, not {data!r}")
@@ -101,7 +101,7 @@ def _check_entries(data: Any, path: str, rules: dict[str, Rule], parts: tuple[st
     return True
 
 
-def _check_kind(
+def _judge_kind(
     data: Any, path: str, kinds: dict[str, dict[str, Rule]], parts: tuple[str, ...], found: list[str]
 ) -> None:
     kind = data.get("kind") if isinstance(data, dict) else None
@@ -110,28 +110,28 @@ def _check_kind(
     if isinstance(data, dict) and not known:
         found.append(f"{path}.kind must be one of {', '.join(kinds)}, not {kind!r}")
         return
-    _check_entries(data, path, kinds[kind] if known and kind is not None else {}, ("kind", *parts), found)
+    _judge_entries(data, path, kinds[kind] if known and kind is not None else {}, ("kind", *parts), found)
 
 
-def _check_block(block: Any, path: str, found: list[str]) -> None:
-    if not _check_entries(block, path, {}, ("attention", "ffn", "norm"), found):
+def _judge_block(block: Any, path: str, found: list[str]) -> None:
+    if not _judge_entries(block, path, {}, ("attention", "ffn", "norm"), found):
         return
     for name, kinds, parts in (("attention", ATTENTION, ("heads",)), ("ffn", FFN, ()), ("norm", NORM, ())):
         if block.get(name) is not None:
-            _check_kind(block[name], f"{path}.{name}", kinds, parts, found)
+            _judge_kind(block[name], f"{path}.{name}", kinds, parts, found)
     if block.get("attention") is None and block.get("ffn") is None:
         found.append(f"{path} has neither attention nor ffn")
     attention = block.get("attention")
     if isinstance(attention, dict) and "heads" in attention:
-        _check_heads(attention["heads"], f"{path}.attention.heads", found)
+        _judge_heads(attention["heads"], f"{path}.attention.heads", found)
 
 
-def _check_heads(heads: Any, path: str, found: list[str]) -> None:
+def _judge_heads(heads: Any, path: str, found: list[str]) -> None:
     if not isinstance(heads, list) or not heads:
         found.append(f"{path} must be a list of at least one group of heads, not {heads!r}")
         return
     for index, group in enumerate(heads):
-        _check_entries(group, f"{path}[{index}]", HEADS, (), found)
+        _judge_entries(group, f"{path}[{index}]", HEADS, (), found)
 
 
 def _conflicts(data: dict[str, Any]) -> list[str]:

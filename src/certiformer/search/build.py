@@ -85,10 +85,13 @@ def prove(
     config = network.config
     if config.input.kind != "continuous":
         raise BadInput("prove needs a transformer with continuous inputs; this one reads token ids")
-    if config.tokens * config.input.width != job.target.domain.dimension:
-        raise BadInput(f"the transformer reads {config.tokens * config.input.width} numbers, the box has {job.target.domain.dimension} axes")
+    reads, axes = config.tokens * config.input.width, job.target.domain.dimension
+    if reads != axes:
+        raise BadInput(f"the transformer reads {reads} numbers, the box has {axes} axes")
     if network.output_size != len(job.target.program.outputs):
-        raise BadInput(f"the transformer has {network.output_size} outputs, the target has {len(job.target.program.outputs)}")
+        raise BadInput(
+            f"the transformer has {network.output_size} outputs, the target has {len(job.target.program.outputs)}"
+        )
     return job.run(out, force, keep, lambda _: (network, None))
 
 
@@ -154,7 +157,13 @@ class _Job:
             self.seconds["construct"] = round(time.monotonic() - began, 3)
             checkpoint = (home / folders.CHECKPOINT, digest(self._request().encode()))
             found = collect(
-                model, self.target, self.epsilon, self.options, theorem=theorem, checkpoint=checkpoint, progress=self.progress
+                model,
+                self.target,
+                self.epsilon,
+                self.options,
+                theorem=theorem,
+                checkpoint=checkpoint,
+                progress=self.progress,
             )
             self.seconds |= {name: round(value, 3) for name, value in found.seconds.items()}
             apriori = None if theorem is None else theorem.bound
@@ -179,7 +188,9 @@ class _Job:
         certificate = Certificate(self.text, outcome, 0, {}, method=self.method, reason=reason, versions=_versions())
         return Run(None, self.target, certificate, b"")
 
-    def _settle(self, home: Path, model: Transformer, found: Evidence, apriori: str | None) -> tuple[Certificate, bytes]:
+    def _settle(
+        self, home: Path, model: Transformer, found: Evidence, apriori: str | None
+    ) -> tuple[Certificate, bytes]:
         """Write the candidates one by one into the staging folder, check them, and move the first accepted one."""
         staging = home / folders.STAGING
         shutil.rmtree(staging, ignore_errors=True)
@@ -218,8 +229,17 @@ class _Job:
         if outcome is Outcome.REFUTED:
             reason = f"at ({', '.join(_short(x) for x in found.witness.point)}) the error is at least {lower}"
         return Certificate(
-            self.text, outcome, 0, {}, method=self.method, lower=lower, witness=found.witness, reason=reason,
-            apriori=apriori, assumptions=NOT_CLAIMED, versions=_versions(),
+            self.text,
+            outcome,
+            0,
+            {},
+            method=self.method,
+            lower=lower,
+            witness=found.witness,
+            reason=reason,
+            apriori=apriori,
+            assumptions=NOT_CLAIMED,
+            versions=_versions(),
         )
 
     def _unproved(self, base: Certificate, found: Evidence) -> Certificate:

@@ -25,7 +25,6 @@ from certiformer.checker.prototypes import as_prototypes
 from certiformer.checker.rules import sum as sum_rule
 from certiformer.checker.rules.refusal import Refused
 from certiformer.checker.weights import read_model
-from certiformer.enclose import Bounder, bounder_for
 from certiformer.model import Transformer
 from certiformer.model.store import tensors_to_bytes
 from certiformer.search.request import Options
@@ -33,10 +32,12 @@ from certiformer.target import Target
 from certiformer.target.floating import as_jax
 from certiformer.verify import Budget, Falsifier, FloatDomain, SplitTree, search
 from certiformer.verify.ball_bounder import BallBounder
+from certiformer.verify.bounder import bounder_for
 
 # Level 1 closes a leaf a little below the stated bound: room for the different rounding of the checker.
 ROOM = 1 - 2e-4
 SUM_ORDER = 4
+SUM_SECONDS = 4.0  # per term when the sum rule is only one of several; asked for by name it gets the whole budget
 MAX_BOX_DIMENSION = 3  # beyond, boxes are only tried when asked for
 
 Progress = Callable[[str, float, float | None, str], None]
@@ -145,12 +146,18 @@ def _by_boxes(
 ) -> None:
     """Branch and bound on T - f: first below epsilon, then, with what is left of the budget, towards the lower end."""
     options, epsilon = case.options, float(case.epsilon)
-    bounder = bounder_for(case.model, case.target.program, case.domain.low, case.domain.high, options.order)
+    bounder = bounder_for(case.model, case.target.program, case.problem, case.domain, options.order)
     dimension = case.domain.dimension
     tree = SplitTree.restore(*checkpoint, dimension) if checkpoint else None
     report = _Reporter(case, found, falsifier, progress, options.boxes)
     first = search(
-        bounder, case.domain, epsilon * ROOM, Budget(options.boxes, options.seconds), tree=tree, checkpoint=checkpoint, progress=report
+        bounder,
+        case.domain,
+        epsilon * ROOM,
+        Budget(options.boxes, options.seconds),
+        tree=tree,
+        checkpoint=checkpoint,
+        progress=report,
     )
     found.boxes += first.boxes
     if found.lower > case.epsilon:
@@ -202,10 +209,11 @@ def _by_sum(case: Case, found: Evidence) -> bool:
     factor = min(1 + case.options.quality, room / max(sum(peaks), 1e-300))
     # A part that is exact still needs a positive share.
     shares = [peak * factor + 1e-3 * max(room - factor * sum(peaks), room * 1e-6) / len(peaks) for peak in peaks]
+    seconds = case.options.seconds if case.options.rule == "sum" else SUM_SECONDS
     children, leaves = [], b""
     for problem, share in zip(problems, shares, strict=True):
         domain = FloatDomain(problem.domain)
-        result = search(BallBounder(problem, order), domain, share, Budget(20_000, 60.0))
+        result = search(BallBounder(problem, order), domain, share, Budget(case.options.boxes, seconds))
         found.boxes += result.boxes
         if not result.closed:
             found.reasons.append(f"one term of the sum did not close: {result.stopped}")

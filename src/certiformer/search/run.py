@@ -10,7 +10,18 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Num
 
-from certiformer.certificate import CERTIFICATE, CONFIG, LEAVES, MODEL, TARGET, Certificate, Outcome, parse_json, read_bytes, rules_used
+from certiformer.certificate import (
+    CERTIFICATE,
+    CONFIG,
+    LEAVES,
+    MODEL,
+    TARGET,
+    Certificate,
+    Outcome,
+    parse_json,
+    read_bytes,
+    rules_used,
+)
 from certiformer.errors import BadInput
 from certiformer.model import Transformer, from_bytes
 from certiformer.target import Target, formula, target_from_text

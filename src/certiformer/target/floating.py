@@ -62,7 +62,7 @@ class _Floats:
         try:
             return jnp.float64(float(value))
         except OverflowError:
-            return jnp.float64(math.copysign(math.inf, value))
+            return jnp.float64(math.inf if value > 0 else -math.inf)
 
     def pow(self, a: Array, n: int) -> Array:
         return jax.lax.integer_pow(a, n)

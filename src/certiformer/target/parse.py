@@ -225,7 +225,7 @@ class _Parser:
         if name.lower() in _NOT_A_NUMBER:
             raise self.error(f"{quoted(name)} is not a real number", token)
         known = [*FUNCTIONS, "min", "max", "where", *NAMED_CONSTANTS, *(f"x{i + 1}" for i in range(self.inputs or 0))]
-        close = difflib.get_close_matches(name[:40], known, 1)
+        close = difflib.get_close_matches(name[:40].lower(), known, 1)
         suggestion = _USUAL_SPELLING.get(name) or (close[0] if close else None)
         advice = f"did you mean {suggestion!r}?" if suggestion else "the names known are " + ", ".join(known[:20])
         raise self.error(f"unknown name {quoted(name)}", token, advice)

@@ -1,7 +1,7 @@
 """From a program back to text: what a certificate is about, in the grammar that `parse_formula` reads.
 
-Shared expressions are written out again at each use. Where that would pass the length that the parser reads, the text
-names them instead: lines `let t1 = ...`, then `in ...`.
+Shared expressions are written out again at each use. Where the parser would not read that (it is too long or nested too
+deeply), the text names them instead: lines `let t1 = ...`, then `in ...`.
 Standard library only.
 """
 
@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections import Counter
 from fractions import Fraction
 
+from certiformer.errors import BadInput
 from certiformer.target.ir import NAMED_CONSTANTS, Program, arguments, rational
+from certiformer.target.parse import parse_formula
 from certiformer.target.tokens import MAX_TEXT
 
 # How tightly the outermost operation of a text binds; an operand that binds less needs parentheses.
@@ -25,15 +27,23 @@ _DECIMAL_LENGTH = 16  # rationals with a longer decimal expansion are shown as p
 def formula(program: Program) -> list[str]:
     """The text of every output.
 
-    >>> from certiformer.target.parse import parse_formula
     >>> formula(parse_formula("[x1*(x2+0.10)**2, -x1/(2-3*x2), max(x1,0,x2)]"))
     ['x1*(x2 + 0.1)**2', '-x1/(2 - 3*x2)', 'max(max(x1, 0), x2)']
     """
     texts = []
     for output in range(len(program.outputs)):
         single = program.select(output)
-        texts.append(_expanded(single) or _with_names(single))
+        text = _expanded(single)
+        texts.append(text if text is not None and _is_read(text, program.inputs) else _with_names(single))
     return texts
+
+
+def _is_read(text: str, inputs: int) -> bool:
+    try:
+        parse_formula(text, inputs)
+    except BadInput:
+        return False
+    return True
 
 
 def _expanded(program: Program) -> str | None:

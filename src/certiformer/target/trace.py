@@ -118,7 +118,8 @@ def _numpy_names(line: str, names: dict[str, Any]) -> list[tuple[str, str]]:
         bare = names.get(name) if not prefix else None
         by_name = isinstance(bare, np.ufunc) or getattr(bare, "__module__", None) in ("numpy", "math")
         if by_module or by_name:
-            found.append((f"{prefix}.{name}" if prefix else name, f"jnp.{_JAX_SPELLING.get(name, name)}"))
+            original = name if prefix else getattr(bare, "__name__", name)  # an import may have renamed it
+            found.append((f"{prefix}.{name}" if prefix else name, f"jnp.{_JAX_SPELLING.get(original, original)}"))
     return found
 
 

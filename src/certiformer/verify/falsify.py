@@ -70,7 +70,9 @@ class Falsifier:
         """The point with the largest error found, and that error in float64 (not yet proved)."""
         points = self.start_points()
         if extra is not None and len(extra):
-            points[-min(len(extra), SAMPLES // 2) :] = np.clip(extra, self.domain.inner_low, self.domain.inner_high)[: SAMPLES // 2]
+            points[-min(len(extra), SAMPLES // 2) :] = np.clip(extra, self.domain.inner_low, self.domain.inner_high)[
+                : SAMPLES // 2
+            ]
         values = np.nan_to_num(np.asarray(self._values(points)), nan=-1.0)
         best = points[np.argsort(-values)[:STARTS]]
         climbed = np.clip(np.asarray(self._climb(best)), self.domain.inner_low, self.domain.inner_high)

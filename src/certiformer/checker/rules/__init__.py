@@ -60,5 +60,7 @@ def prove(node: Node, problem: Problem, boxes: BoxProver, path: tuple[int, ...] 
             proved = proved + prove(child, part, boxes, (*path, position))
         proved = proved.upper()
     if not proved <= limit:
-        raise Refused(f"a {type(node).__name__.lower()} node claims {node.bound} but only {float(proved):.6g} is proved")
+        raise Refused(
+            f"a {type(node).__name__.lower()} node claims {node.bound} but only {float(proved):.6g} is proved"
+        )
     return proved

@@ -28,9 +28,7 @@ EXTRA = 5
 PRUNE_EVERY = 2  # levels of the tree between two prunings of prototype lists
 
 
-def prove_piece(
-    problem: Problem, cell: Cell, tree: bytes, order: int, bound: arb, tick: Callable[[int], None]
-) -> arb:
+def prove_piece(problem: Problem, cell: Cell, tree: bytes, order: int, bound: arb, tick: Callable[[int], None]) -> arb:
     """Check every leaf of `tree`, rooted at `cell`; returns the largest leaf bound or raises `Refused`."""
     if not 0 <= order <= MAX_ORDER:
         raise Refused(f"the order {order} of the Taylor forms is outside 0..{MAX_ORDER}")

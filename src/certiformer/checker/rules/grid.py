@@ -38,8 +38,9 @@ class Grid:
     def from_parameters(parameters: dict[str, Any], dimension: int) -> Grid:
         """Read the grid of a theorem node, refusing anything that is not one."""
         cells, margin, sharpness = parameters.get("cells"), parameters.get("margin"), parameters.get("sharpness")
-        sizes = isinstance(cells, list) and len(cells) == dimension and all(type(n) is int and n >= 1 for n in cells)
-        if not sizes or type(margin) is not int or margin < 0 or not isinstance(sharpness, str):
+        if not isinstance(cells, list) or len(cells) != dimension or any(type(n) is not int or n < 1 for n in cells):
+            raise Refused("the parameters of the theorem node are not a grid for this domain")
+        if type(margin) is not int or margin < 0 or not isinstance(sharpness, str):
             raise Refused("the parameters of the theorem node are not a grid for this domain")
         try:
             grid = Grid(tuple(cells), margin, rational(sharpness))
@@ -76,7 +77,9 @@ class Grid:
         for axis, ((low, high), n) in enumerate(zip(domain.ends, self.cells, strict=True)):
             centres = self.axes(domain)[axis]
             inside = range(self.margin, self.margin + n)
-            result.append([centres[k] if k in inside else low if k < self.margin else high for k in range(len(centres))])
+            result.append(
+                [centres[k] if k in inside else low if k < self.margin else high for k in range(len(centres))]
+            )
         return result
 
     def ideal_head(self, domain: BallDomain, values: list[list[arb]]) -> IdealHead:

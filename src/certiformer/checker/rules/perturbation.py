@@ -11,12 +11,12 @@ the two means is at most (max v - min v) times the total variation. QED.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from flint import arb
 
 from certiformer.checker.balls import ZERO, BallDomain, Box, larger
-from certiformer.checker.prototypes import Head, Prototypes, scores_at_centre
+from certiformer.checker.prototypes import Prototypes, scores_at_centre
 from certiformer.checker.rules.refusal import Refused
 
 
@@ -47,11 +47,8 @@ def registers_only(left: object, domain: BallDomain) -> Prototypes:
         tail = tail + reach.exp().upper()
     slack = list(left.slack)
     for o in range(left.outputs):
-        column = [value[o] for value in head.values]
-        spread = max(c.upper() for c in column) - min(c.lower() for c in column)
-        slack[o] = (slack[o] + tail * spread).upper()
-    kept = Head(head.slopes[:registers], head.offsets[:registers], head.values[:registers])
-    return Prototypes(left.dimension, left.outputs, registers, [kept], left.weight, left.bias, slack)
+        slack[o] = (slack[o] + tail * head.spread(o)).upper()
+    return replace(left, heads=[head.only(range(registers))], slack=slack)
 
 
 def charge(left: Prototypes, ideal: IdealHead, domain: BallDomain) -> list[arb]:
@@ -75,7 +72,6 @@ def charge(left: Prototypes, ideal: IdealHead, domain: BallDomain) -> list[arb]:
 def _output_charge(left: Prototypes, ideal: IdealHead, box: Box, shift: arb, o: int) -> arb:
     stored = [value[o] for value in left.heads[0].values]
     wanted = [value[o] for value in ideal.values]
-    spread = max(v.upper() for v in stored) - min(v.lower() for v in stored)
     distance = ZERO
     for a, b in zip(stored, wanted, strict=True):
         distance = larger(distance, abs(a - b).upper())
@@ -84,4 +80,4 @@ def _output_charge(left: Prototypes, ideal: IdealHead, box: Box, shift: arb, o: 
     for i in range(left.dimension):
         affine = affine + left.weight[i][o] * box.centre[i]
         reach = reach + abs(left.weight[i][o]) * box.radius[i]
-    return (spread * shift + distance + abs(affine) + reach + left.slack[o]).upper()
+    return (left.heads[0].spread(o) * shift + distance + abs(affine) + reach + left.slack[o]).upper()

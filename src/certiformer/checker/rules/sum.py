@@ -20,7 +20,7 @@ from dataclasses import replace
 from flint import arb
 
 from certiformer.checker.balls import ZERO, Box
-from certiformer.checker.problem import Problem, ProgramFunction
+from certiformer.checker.problem import Function, Problem, ProgramFunction
 from certiformer.checker.prototypes import Head, Prototypes
 from certiformer.checker.rules.perturbation import IdealHead, charge, registers_only
 from certiformer.checker.rules.refusal import Refused
@@ -66,9 +66,12 @@ def _balanced(problems: list[Problem]) -> list[Problem]:
         gap = value_ball(problem.right.forms(point, 0)[0]) - value_ball(problem.left.forms(point, 0)[0])
         shift = gap.mid() if len(result) + 1 < len(problems) and gap.is_finite() else -moved
         moved = moved + shift
-        left = replace(problem.left, bias=[problem.left.bias[0] + shift])
-        result.append(Problem(left, problem.right, problem.domain))
+        result.append(Problem(_shifted(problem.left, shift), problem.right, problem.domain))
     return result[::-1]
+
+
+def _shifted(part: Function, shift: arb) -> Function:
+    return replace(part, bias=[part.bias[0] + shift]) if isinstance(part, Prototypes) else part
 
 
 def _key(slope: list[arb], variables: Iterable[int]) -> tuple[str, ...]:

@@ -72,7 +72,9 @@ THEOREM = Theorem(
     verb="build",
     assumptions=(
         Assumption("lipschitz", "f is Lipschitz on the box; Clarke's gradient is enclosed on a partition", "checked"),
-        Assumption("form", "the stored weights are the grid's up to a distance that is charged to the bound", "checked"),
+        Assumption(
+            "form", "the stored weights are the grid's up to a distance that is charged to the bound", "checked"
+        ),
     ),
     uses=(),
 )

@@ -75,7 +75,9 @@ THEOREM = Theorem(
     verb="build",
     assumptions=(
         Assumption("smooth", "f is twice differentiable on the box; second derivatives are enclosed", "checked"),
-        Assumption("form", "the stored weights are the grid's up to a distance that is charged to the bound", "checked"),
+        Assumption(
+            "form", "the stored weights are the grid's up to a distance that is charged to the bound", "checked"
+        ),
     ),
     uses=(),
 )

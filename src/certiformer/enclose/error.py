@@ -1,0 +1,61 @@
+"""The error T - f of a model against its target as one Taylor form per box, and its bound.
+
+Coefficients are subtracted before any range is taken, so what model and target have in common cancels. The result for a box
+is a number that bounds |T - f| there, or inf when nothing is known (NaN never passes as a bound).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from certiformer.enclose.lists import PrototypeLists
+from certiformer.enclose.prototype_form import BoxFunction, enclose_prototypes
+from certiformer.enclose.target import enclose_target
+from certiformer.enclose.taylor import Form, enclosed_range, sub
+from certiformer.errors import BadInput
+from certiformer.target.ir import Program
+
+ErrorBound = Callable[[Float[Array, " D"], Float[Array, " D"]], tuple[Float[Array, ""], Float[Array, " D"]]]
+
+
+def prototype_error_bound(lists: PrototypeLists, program: Program, order: int) -> ErrorBound:
+    """`difference_bound` for prototype attention with lists, against a target."""
+    _same_shape(lists.prototypes.dimension, lists.prototypes.outputs, program)
+    return difference_bound(enclose_prototypes(lists.prototypes, order, lists), enclose_target(program, order))
+
+
+def difference_bound(network: BoxFunction, target: BoxFunction) -> ErrorBound:
+    """A function of (centre, radius) that returns a bound of |network - target| and a score per axis.
+
+    The scores say how much each variable contributes: sum_a a_i (|T_a| + |f_a|) over the coefficients, plus a share of the
+    remainder in proportion to the radius. Splitting the axis with the largest score shrinks the bound fastest.
+    """
+
+    def bound(
+        centre: Float[Array, " D"], radius: Float[Array, " D"]
+    ) -> tuple[Float[Array, ""], Float[Array, " D"]]:
+        t, f = network(centre, radius), target(centre, radius)
+        error = sub(t, f)
+        size = enclosed_range(error).magnitude.max()
+        return jnp.where(jnp.isfinite(size), size, jnp.inf), _axis_scores(t, f, error, radius)
+
+    return bound
+
+
+def _axis_scores(t: Form, f: Form, error: Form, radius: Float[Array, " D"]) -> Float[Array, " D"]:
+    share = radius / radius.sum()
+    scores = jnp.where(jnp.isfinite(error.rem), error.rem, 0.0).sum() * share
+    for form in (t, f):
+        exponents = jnp.asarray(form.space.exponents(form.degree), dtype=float)
+        scores = scores + jnp.nan_to_num(jnp.abs(form.coef)).sum(1) @ exponents
+    return scores
+
+
+def _same_shape(dimension: int, outputs: int, program: Program) -> None:
+    if dimension != program.inputs or outputs != len(program.outputs):
+        raise BadInput(
+            f"the model maps {dimension} numbers to {outputs}, the target {program.inputs} to {len(program.outputs)}"
+        )

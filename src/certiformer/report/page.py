@@ -1,0 +1,139 @@
+"""The page itself: claim first, then the pictures, the proof, what is not claimed, and the small print."""
+
+from __future__ import annotations
+
+import shlex
+from fractions import Fraction
+from html import escape
+from typing import Any
+
+from certiformer.report.curves import curves, steps
+from certiformer.report.maps import colour_map
+from certiformer.report.numbers import bound_text, size_text
+from certiformer.report.proof import proof_tree
+from certiformer.report.style import CSS
+from certiformer.report.wording import LONGEST_FORMULA, NOT_CLAIMED, claim_sentence, meaning, verdict
+
+_DRAW = {"curves": curves, "steps": steps, "map": colour_map}
+_TONES = {"certified": "good", "refuted": "bad", "invalid": "bad"}
+# No request leaves the page: only what is inside it may be shown.
+_POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
+
+
+def write(data: dict[str, Any]) -> str:
+    """The HTML of `report.html`; the package's docstring describes `data`."""
+    title = f"{data['source']} on {data['domain']}"
+    body = "\n".join(
+        [
+            f'<h1 class="mono">{escape(title)}</h1>',
+            _claim(data),
+            _section("The transformer", _sizes(data["sizes"])),
+            _section("Pictures", _pictures(data["pictures"])),
+            _section("The proof", proof_tree(data["proof"]) + _assumptions(data["assumptions"])),
+            _section("What is not claimed", _not_claimed()),
+            _section("Check it yourself", _check_it(data)),
+            _section("Small print", _small_print(data)),
+        ]
+    )
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{escape(title)}</title>\n<style>{CSS}</style>\n</head>\n<body>\n<main>\n{body}\n</main>\n</body>\n</html>\n"
+    )
+
+
+def _section(title: str, content: str) -> str:
+    return f"<section><h2>{escape(title)}</h2>{content}</section>" if content else ""
+
+
+def _claim(data: dict[str, Any]) -> str:
+    word = verdict(data["outcome"], data["level"], data["checked"])
+    formulas = data["formulas"]
+    sentence = claim_sentence(data["variables"], data["outputs"], data["domain"], formulas, data["epsilon"])
+    if data["outcome"] in ("refuted", "invalid", "undecided"):
+        sentence = f"The claim was: {sentence[0].lower()}{sentence[1:]}"
+    parts = [f'<span class="badge">{escape(word)}</span>', f'<p class="sentence">{escape(sentence)}</p>']
+    parts.append(f'<p class="quiet">{escape(meaning(data["outcome"], data["level"], data["checked"]))}</p>')
+    if data["reason"] and data["outcome"] != "proved":
+        parts.append(f"<p>{escape(data['reason'])}</p>")
+    if data["outcome"] != "invalid":
+        parts.append(_bracket(data))
+    if sum(map(len, formulas)) > LONGEST_FORMULA:
+        program = "\n\n".join(formulas)
+        parts.append(f"<details><summary>The recorded program</summary><pre>{escape(program)}</pre></details>")
+    return f'<div class="claim {_TONES.get(word, "weak")}">{"".join(parts)}</div>'
+
+
+def _bracket(data: dict[str, Any]) -> str:
+    """The proved bracket of the largest error on a scale that starts at zero."""
+    lower, upper, epsilon = data["lower"], data["upper"], Fraction(data["epsilon"])
+    low, high = Fraction(lower or 0), Fraction(upper) if upper is not None else None
+    whole = Fraction(11, 10) * max(epsilon, low, high or 0)
+    left, right = float(low / whole), float(high / whole) if high is not None else 1.0
+    text = (
+        f"The largest error over the box lies between {bound_text(lower or '0', up=False)}"
+        f" and {bound_text(upper, up=True)}."
+        if upper is not None
+        else f"The largest error over the box is at least {bound_text(lower or '0', up=False)}; no upper bound was proved."
+    )
+    tolerance = f'<div class="mark" style="left:{100 * float(epsilon / whole):.2f}%"><span>ε = {escape(data["epsilon"])}</span></div>'
+    return (
+        f'<div class="bracket"><div class="track"></div><div class="known" style="left:{100 * left:.2f}%;'
+        f'width:{100 * max(right - left, 0):.2f}%"></div>{tolerance}<span class="end">0</span></div><p>{text}</p>'
+    )
+
+
+def _sizes(sizes: dict[str, int] | None) -> str:
+    if sizes is None:
+        return "<p>No transformer was made.</p>"
+    facts = [(name, f"{sizes[name]:,}") for name in ("blocks", "heads", "registers", "width")]
+    facts += [("nonzero weights", f"{sizes['nonzero']:,}"), ("stored weights", f"{sizes['dense']:,}")]
+    facts.append(("file size", size_text(sizes["bytes"])))
+    items = "".join(f"<div><dt>{name}</dt><dd>{value}</dd></div>" for name, value in facts)
+    return f'<dl class="facts">{items}</dl>'
+
+
+def _pictures(pictures: list[dict[str, Any]]) -> str:
+    if not pictures:
+        return ""
+    drawn = []
+    for picture in pictures:
+        html = _DRAW[picture["kind"]](picture)
+        drawn.append(html if picture["kind"] == "map" else html.replace("<figure>", '<figure class="broad">', 1))
+    note = "Samples in float64, to look at; the claim rests on the proof below, which covers every point between them."
+    return f'<p class="quiet">{note}</p><div class="figures">{"".join(drawn)}</div>'
+
+
+def _assumptions(assumptions: list[str]) -> str:
+    if not assumptions:
+        return ""
+    items = "".join(f"<li>{escape(text)}</li>" for text in assumptions)
+    return f'<h3>What it trusts</h3><ul class="plain">{items}</ul>'
+
+
+def _not_claimed() -> str:
+    items = "".join(f"<li><b>{escape(subject)}</b>: {escape(text)}</li>" for subject, text in NOT_CLAIMED)
+    return f'<ul class="plain">{items}</ul>'
+
+
+def _check_it(data: dict[str, Any]) -> str:
+    folder = shlex.quote(data["directory"] or "DIR")
+    return (
+        "<p>This page is a picture of its folder, not evidence. The independent checker reads the files and recomputes"
+        f" everything:</p><pre>certiformer check {escape(folder)}</pre>"
+    )
+
+
+def _small_print(data: dict[str, Any]) -> str:
+    rows = [("target", data["source"]), ("box", data["domain"]), ("tolerance", data["epsilon"]), ("method", data["method"])]
+    rows += [(name, data[name] or "") for name in ("lower", "upper")]
+    rows.append(("bound before searching", data["apriori"] or ""))
+    if data["witness"]:
+        point = ", ".join(data["witness"]["point"])
+        rows.append(("largest error found at", f"({point}), output {data['witness']['output'] + 1}"))
+    rows += [(f"seconds, {name}", f"{value:.2f}") for name, value in data["seconds"].items()]
+    rows += [(name, version) for name, version in sorted(data["versions"].items())]
+    rows += [(f"sha256 of {name}", seal) for name, seal in sorted(data["seals"].items())]
+    cells = "".join(f'<tr><th>{escape(name)}</th><td class="mono">{escape(text)}</td></tr>' for name, text in rows if text)
+    return f"<details><summary>Exact numbers, versions and hashes</summary><table>{cells}</table></details>"

@@ -1,0 +1,73 @@
+"""The words for what is claimed and what is not, shared by the report and the command line.
+
+Only a proof that the independent checker accepted is called *certified*, and only by whoever saw it accept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+LONGEST_FORMULA = 400  # characters that still read as part of a sentence
+
+NOT_CLAIMED = (
+    ("Points outside the box", "nothing is said about them."),
+    (
+        "The rounding of an actual run",
+        "the claim is about the real-number function of the stored weights; evaluating it in float32 or bfloat16 adds an"
+        " error of its own, which is not included.",
+    ),
+    ("What you meant", "the proof is about the recorded program, which may not be the function you had in mind."),
+    ("Derivatives, integrals, monotonicity", "only values are compared."),
+    ("Size and speed", "they are measured, not proved; a smaller transformer may exist."),
+    ("Who made the files", "the hashes show accidents; anyone can make a consistent folder."),
+)
+"""What a reader might wrongly infer from a proved claim: (subject, sentence) pairs."""
+
+RULES = {
+    "boxes": "the box is cut into pieces, and the difference is enclosed on every piece",
+    "theorem": "the weights have the form a theorem speaks of; its hypotheses are checked and its constants recomputed",
+    "triangle": "through a third function P: |T - f| <= |T - P| + |P - f|",
+    "sum": "T and f are sums over disjoint variables; each term is proved by itself and the bounds add",
+}
+"""One line for each rule of a proof tree."""
+
+
+def claim_sentence(variables: int, outputs: int, domain: str, formulas: Sequence[str], epsilon: str) -> str:
+    """The claim in one plain sentence.
+
+    >>> claim_sentence(1, 1, "[0, 1]", ["x1**2"], "0.1")
+    "At every real point x1 of [0, 1], the transformer's output differs from x1**2 by at most 0.1."
+    """
+    point = "x1" if variables == 1 else "(x1, x2)" if variables == 2 else f"(x1, ..., x{variables})"
+    what = "the transformer's output differs" if outputs == 1 else f"each of the transformer's {outputs} outputs differs"
+    text = ", ".join(formulas)
+    shown = "the recorded program" if len(text) > LONGEST_FORMULA else text if outputs == 1 else f"[{text}]"
+    return f"At every real point {point} of {domain}, {what} from {shown} by at most {epsilon}."
+
+
+def verdict(outcome: str, level: int, checked: bool) -> str:
+    """The word for an outcome.
+
+    >>> verdict("proved", 2, True), verdict("proved", 2, False), verdict("proved", 1, True), verdict("refuted", 2, True)
+    ('certified', 'proved, as recorded', 'proved (numerical)', 'refuted')
+    """
+    if outcome != "proved":
+        return outcome
+    if level < 2:
+        return "proved (numerical)"
+    return "certified" if checked else "proved, as recorded"
+
+
+def meaning(outcome: str, level: int, checked: bool) -> str:
+    """One sentence that says what the word of `verdict` rests on."""
+    if outcome == "refuted":
+        return "A point of the box where the error exceeds the tolerance was found and enclosed."
+    if outcome == "undecided":
+        return "Neither a proof nor a counterexample was found within the budget."
+    if outcome == "invalid":
+        return "The claim makes no sense as stated, for instance because the target is singular on the box."
+    if level < 2:
+        return "A float64 search with outward rounding found a proof; the independent checker was not asked."
+    if checked:
+        return "The independent checker recomputed every step of the proof in ball arithmetic and accepted it."
+    return "The folder records that the independent checker accepted; whether it does can be asked again at any time."
