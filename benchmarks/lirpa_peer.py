@@ -58,13 +58,13 @@ class Error(torch.nn.Module):
         self.register_buffer("spread", spread)
         self.register_buffer("shift", (tensors["embed.bias"] + tensors["code.table"]).reshape(-1))
         self.register_buffer("ones", torch.ones(2, 1))
-        self.width = width
+        self.width, self.root = width, math.sqrt(tensors["blocks.0.attention.groups.0.query"].shape[-1])
 
     def forward(self, x):
         part = "blocks_0_attention_groups_0_"
         query, key, value, output = (getattr(self, part + name)[0] for name in ("query", "key", "value", "output"))
         h = (x @ self.spread + self.shift).reshape(-1, 2, self.width)
-        scores = torch.matmul(h @ query, (h @ key).transpose(1, 2)) / math.sqrt(query.shape[1])
+        scores = torch.matmul(h @ query, (h @ key).transpose(1, 2)) / self.root
         h = h + torch.matmul(torch.nn.functional.softmax(scores, dim=-1), h @ value) @ output
         up, down = self.blocks_0_ffn_up, self.blocks_0_ffn_down
         h = h + torch.relu(h @ up + self.blocks_0_ffn_up_bias) @ down + self.blocks_0_ffn_down_bias
@@ -72,22 +72,30 @@ class Error(torch.nn.Module):
 
 
 class Crown:
-    """Bounds of |T - f| on boxes, and per axis how much a linear bound varies along it."""
+    """Bounds of |T - f| on boxes."""
 
     def __init__(self, error: Error, batch: int):
         self.batch, self.module = batch, BoundedModule(error, torch.zeros(batch, 2), device="cpu", verbose=False)
         self.needed = {self.module.output_name[0]: {self.module.input_name[0]}}
 
-    def __call__(self, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        box = PerturbationLpNorm(x_L=torch.tensor(low), x_U=torch.tensor(high))
+    def bound(self, low: np.ndarray, high: np.ndarray) -> np.ndarray:
         with torch.no_grad():
-            point = BoundedTensor(torch.tensor((low + high) / 2), box)
-            lower, upper, slopes = self.module.compute_bounds(
-                x=(point,), method="CROWN", return_A=True, needed_A_dict=self.needed
+            lower, upper = self.module.compute_bounds(x=(_box(low, high),), method="CROWN")
+        return torch.maximum(upper, -lower)[:, 0].numpy()
+
+    def bound_and_slopes(self, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The bounds, and per axis how much the linear bounds vary along it."""
+        with torch.no_grad():
+            lower, upper, found = self.module.compute_bounds(
+                x=(_box(low, high),), method="CROWN", return_A=True, needed_A_dict=self.needed
             )
-        line = slopes[self.module.output_name[0]][self.module.input_name[0]]
+        line = found[self.module.output_name[0]][self.module.input_name[0]]
         vary = torch.maximum(line["lA"].abs(), line["uA"].abs())[:, 0].numpy() * (high - low)
         return torch.maximum(upper, -lower)[:, 0].numpy(), vary
+
+
+def _box(low: np.ndarray, high: np.ndarray) -> BoundedTensor:
+    return BoundedTensor(torch.tensor((low + high) / 2), PerturbationLpNorm(x_L=torch.tensor(low), x_U=torch.tensor(high)))
 
 
 def branch_and_bound(crown: Crown, epsilon: float, grid: int, split: str, limit: float) -> dict:
@@ -100,10 +108,14 @@ def branch_and_bound(crown: Crown, epsilon: float, grid: int, split: str, limit:
         pairs = []
         for start in range(0, len(low), crown.batch):
             a, b = low[start : start + crown.batch], high[start : start + crown.batch]
-            bound, vary = crown(a, b)
             boxes += len(a)
-            still = ~(bound <= epsilon)
-            pairs.append(halves(a[still], b[still], vary[still]) if split == "one" else quarters(a[still], b[still]))
+            if split == "one":
+                bound, vary = crown.bound_and_slopes(a, b)
+                still = ~(bound <= epsilon)
+                pairs.append(halves(a[still], b[still], vary[still]))
+            else:
+                still = ~(crown.bound(a, b) <= epsilon)
+                pairs.append(quarters(a[still], b[still]))
             if time.process_time() - began > limit:
                 return {"epsilon": epsilon, "closed": False, "boxes": boxes, "seconds": time.process_time() - began}
         low, high = (np.concatenate(part) for part in zip(*pairs, strict=True))

@@ -27,7 +27,7 @@ def test_agrees_with_the_naive_loops(name):
     assert_agrees(model, inputs_of(model.config))
 
 
-@settings(max_examples=12, deadline=None, derandomize=True)
+@settings(max_examples=8, deadline=None, derandomize=True)
 @given(configs, st.integers(0, 99))
 def test_agrees_with_the_naive_loops_whatever_is_combined(config, seed):
     model = model_of(seed, **{name: getattr(config, name) for name in config.__dataclass_fields__})
@@ -37,10 +37,10 @@ def test_agrees_with_the_naive_loops_whatever_is_combined(config, seed):
 def test_the_oracle_notices_a_changed_weight():
     model = model_of(registers=1)
     x = inputs_of(model.config)
+    expected = oracle.run(model, x.tolist())
     for name in model.tensors:
-        changed = {**model.tensors, name: model.tensors[name] * 1.5 + 0.1}
-        different = np.abs(np.array(oracle.run(model, x.tolist())) - Transformer(model.config, changed)(x)).max()
-        assert different > 1e-6, name
+        changed = Transformer(model.config, {**model.tensors, name: model.tensors[name] * 1.5 + 0.1})
+        assert np.abs(changed.evaluate(x.reshape(1, -1))[0] - expected).max() > 1e-6, name
 
 
 def test_one_input_at_a_time_gives_the_same():

@@ -1,4 +1,4 @@
-"""Two independent readings of a program: exact rationals, and balls of 200 bits; and random formulas with their exact values.
+"""Two independent readings of a program, exact rationals and balls; and random formulas with their exact values.
 
 A singular value is None in the first and NaN in the second.
 """

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from itertools import product
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from target.oracle import Rationals, balls, exact, points
 
 from certiformer.errors import BadInput
 from certiformer.target import Builder, Program, fold, parse_formula
 from certiformer.target.ir import MAX_CONSTANT_BITS, MAX_NODES, MAX_POWER
+from target.oracle import Rationals, balls, exact, points
 
 _RATIONAL_OPERATIONS = ("neg", "abs", "add", "sub", "mul", "div", "min", "max")
 
@@ -19,7 +20,11 @@ _RATIONAL_OPERATIONS = ("neg", "abs", "add", "sub", "mul", "div", "min", "max")
 @st.composite
 def raw_programs(draw):
     """Programs of rational operations as a hostile file could hold them: nothing simplified."""
-    nodes = [("var", 0), ("var", 1), *(("const", str(c)) for c in draw(st.lists(st.integers(-2, 2), min_size=1, max_size=3)))]
+    nodes = [
+        ("var", 0),
+        ("var", 1),
+        *(("const", str(c)) for c in draw(st.lists(st.integers(-2, 2), min_size=1, max_size=3))),
+    ]
     for _ in range(draw(st.integers(1, 12))):
         place = st.integers(0, len(nodes) - 1)
         name = draw(st.sampled_from([*_RATIONAL_OPERATIONS, "pow", "where"]))
@@ -101,12 +106,49 @@ def test_light_simplification(text, same):
     assert parse_formula(text, 2) == parse_formula(same, 2)
 
 
-@pytest.mark.parametrize("text", ["0*log(x1)", "0/x1", "(1/x1)**0", "1/x1-1/x1", "x1/x1", "where(1/x1<1/x1,1,2)", "0*tan(x1)"])
+@pytest.mark.parametrize(
+    "text",
+    ["0*log(x1)", "0/x1", "(1/x1)**0", "1/x1-1/x1", "x1/x1", "where(1/x1<1/x1,1,2)", "where(1/x1<2,3,3)", "0*tan(x1)"],
+)
 def test_what_could_be_singular_is_not_simplified_away(text):
     program = parse_formula(text)
     assert any(node == ("var", 0) for node in program.nodes)
     if "tan" not in text:  # tan has no pole at a rational point
         assert not balls(program, [0])[0].is_finite()
+
+
+def test_conditions_mean_what_they_say():
+    """All conditions of depth two over x1 < 0 and x2 <= 0, at points of every combination."""
+    leaves = {
+        ("lt", 0, 2): lambda p: p[0] < 0,
+        ("le", 1, 2): lambda p: p[1] <= 0,
+        True: lambda p: True,
+        False: lambda p: False,
+    }
+    for (first, f), (second, g) in product(leaves.items(), repeat=2):
+        cases = {
+            first: f,
+            ("not", first): lambda p, f=f: not f(p),
+            ("and", first, second): lambda p, f=f, g=g: f(p) and g(p),
+            ("or", first, second): lambda p, f=f, g=g: f(p) or g(p),
+            ("and", ("not", first), second): lambda p, f=f, g=g: not f(p) and g(p),
+            ("not", ("or", first, second, first)): lambda p, f=f, g=g: not (f(p) or g(p)),
+        }
+        for condition, meant in cases.items():
+            build = Builder()
+            build.var(0), build.var(1), build.rational(0)
+            program = build.program(2, [build.select(condition, build.rational(7), build.rational(5))])
+            for point in product((-1, 0, 1), repeat=2):
+                assert exact(program, point) == [7 if meant(point) else 5], condition
+
+
+def test_a_condition_on_being_defined_keeps_the_singular_points():
+    build = Builder()
+    inverse = build.div(build.rational(1), build.var(0))
+    program = build.program(1, [build.select(("defined", inverse), build.rational(7), build.rational(5))])
+    assert exact(program, [2]) == [7] and exact(program, [0]) == [None]
+    negated = build.program(1, [build.select(("not", ("defined", inverse)), build.rational(7), build.rational(5))])
+    assert exact(negated, [2]) == [5] and exact(negated, [0]) == [None]
 
 
 def test_equal_expressions_share_one_node():
@@ -134,7 +176,9 @@ def test_limits():
             node = build.sin(node)
 
 
-@pytest.mark.parametrize("refused", ["1/0", "x1/0", "0**-1", "sqrt(-1)", "log(0)", "log(-2)", "(-8)**(1/3)", "0**x1", "x1/(1-1)"])
+@pytest.mark.parametrize(
+    "refused", ["1/0", "x1/0", "0**-1", "sqrt(-1)", "log(0)", "log(-2)", "(-8)**(1/3)", "0**x1", "x1/(1-1)"]
+)
 def test_constants_without_a_value_are_refused(refused):
     with pytest.raises(BadInput, match="zero|real number"):
         parse_formula(refused)

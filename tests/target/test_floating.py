@@ -6,10 +6,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from target.oracle import balls
 
 from certiformer.target import parse_formula
 from certiformer.target.floating import as_jax
+from target.oracle import balls
 
 FORMULAS = [
     "sin(x1)*cos(x2) - tan(x1/4) + exp(-x2) + log(3 + x1) + sqrt(2 + x2)",

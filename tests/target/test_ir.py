@@ -6,11 +6,11 @@ import json
 from fractions import Fraction
 
 import pytest
-from target.oracle import exact
 
 from certiformer.errors import BadInput
 from certiformer.target import Program, parse_formula
 from certiformer.target.ir import MAX_CONSTANT_BITS, MAX_INPUTS, MAX_NODES, MAX_POWER
+from target.oracle import exact
 
 GOOD = {"inputs": 2, "nodes": [["var", 0], ["var", 1], ["pow", 0, 3], ["mul", 1, 2]], "outputs": [3]}
 

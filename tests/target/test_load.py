@@ -6,12 +6,12 @@ from fractions import Fraction
 
 import jax
 import pytest
-from target.oracle import exact
 
 from certiformer.errors import BadInput
 from certiformer.target import parse_formula
 from certiformer.target.load import load_callable
 from certiformer.target.trace import trace
+from target.oracle import exact
 
 GOOD = """
 import jax.numpy as jnp

@@ -9,13 +9,13 @@ import flint
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from target.oracle import ball, balls, exact, formulas, points
 
 from certiformer.errors import BadInput
 from certiformer.target import parse_constant, parse_domain, parse_epsilon, parse_formula
 from certiformer.target.functions import FUNCTIONS
 from certiformer.target.ir import MAX_INPUTS
 from certiformer.target.tokens import MAX_TEXT
+from target.oracle import ball, balls, exact, formulas, points
 
 
 @given(formulas(), st.lists(points, min_size=1, max_size=3))
@@ -250,9 +250,11 @@ def test_hostile_text_gets_one_sentence_at_once(text):
 @settings(max_examples=500, deadline=None)
 def test_any_text_is_read_or_refused(text):
     try:
-        parse_formula(text)
-    except BadInput:
-        pass
+        outputs = len(parse_formula(text).outputs)
+    except BadInput as error:
+        assert str(error).isprintable() and len(str(error)) < 300
+    else:
+        assert outputs == 1 + text.count(",") or "(" in text  # commas outside a call separate outputs
 
 
 @pytest.mark.parametrize("text", [None, 3, b"x1", ["x1"]])
@@ -293,13 +295,22 @@ def test_constants_have_no_variables():
 
 @pytest.mark.parametrize(
     ("text", "value"),
-    [("0.1", Fraction(1, 10)), ("1e-3", Fraction(1, 1000)), ("1/100", Fraction(1, 100)), ("2**-7", Fraction(1, 128)), (" 3 ", 3)],
+    [
+        ("0.1", Fraction(1, 10)),
+        ("1e-3", Fraction(1, 1000)),
+        ("1/100", Fraction(1, 100)),
+        ("2**-7", Fraction(1, 128)),
+        (" 3 ", 3),
+    ],
 )
 def test_epsilon(text, value):
     assert parse_epsilon(text) == value
 
 
-@pytest.mark.parametrize("text", ["0", "-0.1", "0.0", "nan", "NaN", "inf", "-inf", "pi", "x1", "", "0.1 0.2", "1e-99999", "0.1;", "1-1", "abc"])
+@pytest.mark.parametrize(
+    "text",
+    ["0", "-0.1", "0.0", "nan", "NaN", "inf", "-inf", "pi", "x1", "", "0.1 0.2", "1e-99999", "0.1;", "1-1", "abc"],
+)
 def test_bad_epsilon(text):
     with pytest.raises(BadInput, match="epsilon must be a positive rational number") as caught:
         parse_epsilon(text)

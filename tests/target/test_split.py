@@ -7,10 +7,10 @@ from fractions import Fraction
 
 import pytest
 from hypothesis import given, settings
-from target.oracle import balls, exact, formulas, points
 
 from certiformer.errors import BadInput
 from certiformer.target import Builder, Program, additive_split, formula, parse_formula
+from target.oracle import balls, exact, formulas, points
 
 
 def shown(text, output=0):
@@ -37,7 +37,9 @@ def test_groups(text, parts):
     assert shown(text) == parts
 
 
-@pytest.mark.parametrize("text", ["x1*x2", "sin(x1+x2)", "x1+x2+x1*x2", "x1**2-3", "7", "max(x1,x2)", "(x1+x2)*pi", "(x1+x2)**2"])
+@pytest.mark.parametrize(
+    "text", ["x1*x2", "sin(x1+x2)", "x1+x2+x1*x2", "x1**2-3", "7", "max(x1,x2)", "(x1+x2)*pi", "(x1+x2)**2"]
+)
 def test_what_does_not_split(text):
     assert additive_split(parse_formula(text)) is None
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from certiformer.certificate import tree
-from certiformer.certificate.files import canonical, digest
+from certiformer.certificate.files import CERTIFICATE, canonical, digest, parse_json
 from certiformer.certificate.outcome import Outcome
 from certiformer.errors import BadInput
 
@@ -71,6 +71,18 @@ class Certificate:
         return canonical(data)
 
     @staticmethod
+    def from_bytes(raw: bytes) -> Certificate:
+        """Read `certificate.json`. Only the canonical bytes are accepted, so that no byte can change unnoticed."""
+        data = parse_json(raw, CERTIFICATE)
+        try:
+            same = canonical(data) == raw
+        except (ValueError, RecursionError):
+            same = False
+        if not same:
+            raise BadInput("certificate.json is not in its canonical form: it was changed after it was sealed")
+        return Certificate.from_json(data)
+
+    @staticmethod
     def from_json(data: Any) -> Certificate:
         """Read a certificate, refusing a broken seal, unknown fields and wrong types."""
         names = {name.name for name in fields(Certificate)}
@@ -84,14 +96,24 @@ class Certificate:
         values["outcome"] = _outcome(data["outcome"])
         values["witness"] = None if data["witness"] is None else Witness.from_json(data["witness"])
         values["proof"] = None if data["proof"] is None else tree.from_json(data["proof"])
+        odd = [name for name, types in _TYPES.items() if type(data[name]) not in types]
+        if odd:
+            raise BadInput(f"the field {odd[0]} of certificate.json has the wrong type")
         values["assumptions"] = tuple(data["assumptions"])
-        if type(data["epsilon"]) is not str or type(data["level"]) is not int or type(data["seals"]) is not dict:
-            raise BadInput("certificate.json has a field of the wrong type")
         return Certificate(**values)
+
+
+_TYPES = {
+    **dict.fromkeys(("epsilon", "method", "reason"), (str,)),
+    **dict.fromkeys(("upper", "lower", "apriori"), (str, type(None))),
+    **dict.fromkeys(("seals", "versions", "seconds"), (dict,)),
+    "level": (int,),
+    "assumptions": (list,),
+}
 
 
 def _outcome(text: Any) -> Outcome:
     try:
         return Outcome(text)
-    except ValueError:
-        raise BadInput(f"certificate.json claims the unknown outcome {text!r}") from None
+    except (ValueError, TypeError):
+        raise BadInput(f"certificate.json claims the unknown outcome {str(text)[:40]!r}") from None

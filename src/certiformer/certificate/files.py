@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from certiformer.errors import BadInput
 
@@ -52,7 +53,7 @@ def read_bytes(path: Path) -> bytes:
 def parse_json(data: bytes, name: str) -> Any:
     """JSON data of a file, refusing NaN, infinities, repeated keys and over-deep nesting."""
     try:
-        return json.loads(data.decode("utf-8"), parse_constant=_refuse, object_pairs_hook=_unique)
+        return json.loads(data.decode("utf-8"), parse_constant=_refuse, parse_float=_finite, object_pairs_hook=_unique)
     except (ValueError, RecursionError) as error:
         raise BadInput(f"{name} is not valid JSON: {error}") from None
 
@@ -77,8 +78,14 @@ def write_atomically(path: Path, data: bytes) -> None:
         os.close(folder)
 
 
-def _refuse(name: str) -> None:
+def _refuse(name: str) -> NoReturn:
     raise ValueError(f"{name} is not a number of this format")
+
+
+def _finite(text: str) -> float:
+    """JSON's grammar has `1e999`, which Python would read as infinity."""
+    value = float(text)
+    return value if math.isfinite(value) else _refuse(text)
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -6,8 +6,10 @@ remainders are *exact* arbs (radius zero) obtained by `.lower()` and `.upper()`,
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import reduce
 from typing import Any
 
 import flint
@@ -18,6 +20,7 @@ from certiformer.errors import BadInput
 from certiformer.target import Domain, fold
 
 PRECISION = 96  # bits; scores of size 1e5 keep 23 decimal digits
+SERIES = 32  # terms that power series of python-flint may have; its default of 10 would cut Taylor series silently
 
 ZERO, ONE, HALF = arb(0), arb(1), arb(fmpq(1, 2))
 INFINITY = arb.pos_inf()
@@ -25,7 +28,7 @@ INFINITY = arb.pos_inf()
 
 def working_precision() -> Any:
     """Set the precision of the calling process; every entry point of the checker calls it first."""
-    flint.ctx.prec = PRECISION
+    flint.ctx.prec, flint.ctx.cap = PRECISION, SERIES
 
 
 def ball(value: Fraction | int) -> arb:
@@ -41,6 +44,16 @@ def constant(text: str) -> arb:
         return arb.const_e()
     top, _, bottom = text.partition("/")
     return arb(fmpq(int(top), int(bottom or 1)))
+
+
+_EXACT = re.compile(r"-?[0-9]+(/[1-9][0-9]*|(\.[0-9]+)?([eE][+-]?[0-9]{1,4})?)")
+
+
+def exact(text: str) -> Fraction:
+    """An exact number of a certificate: `p`, `p/q` or a decimal, short enough to compute with."""
+    if len(text) > 4_000 or not _EXACT.fullmatch(text):
+        raise BadInput(f"{text[:40]!r} is not an exact number of a certificate")
+    return Fraction(text)
 
 
 class ConstantAlgebra:
@@ -165,6 +178,11 @@ def larger(a: arb, b: arb) -> arb:
 def smaller(a: arb, b: arb) -> arb:
     """The smaller of two exact arbs; nan wins."""
     return a if a.is_nan() or a < b else b
+
+
+def largest(values: list[arb]) -> arb:
+    """The largest of exact nonnegative arbs; nan wins (Python's `max` would lose it)."""
+    return reduce(larger, values, ZERO)
 
 
 def hull(low: arb, high: arb) -> arb:

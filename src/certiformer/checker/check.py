@@ -12,17 +12,16 @@ from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
-from flint import arb, fmpq
+from flint import arb
 
 from certiformer.certificate import Boxes, Outcome, Witness, decimal_text
-from certiformer.checker.balls import ZERO, Box, ball, larger
+from certiformer.checker.balls import ZERO, Box, ball, exact, larger, smaller
 from certiformer.checker.claim import Claim, read_claim
 from certiformer.checker.pool import prove_boxes
 from certiformer.checker.problem import Problem
 from certiformer.checker.rules import Refused, prove
 from certiformer.checker.taylor import bounds
 from certiformer.errors import BadInput
-from certiformer.target import rational
 
 Progress = Callable[[int, int], None]
 
@@ -96,8 +95,7 @@ def _decide(claim: Claim, folder: Path, workers: int | None, progress: Progress 
 
 def error_lower(problem: Problem, witness: Witness) -> arb:
     """A lower bound of |left - right| at the witness, an exact rational point that must lie in the domain."""
-    exact = [rational(text) for text in witness.point]
-    point = [arb(fmpq(q.numerator, q.denominator)) for q in exact]
+    point = [ball(exact(text)) for text in witness.point]
     if len(point) != problem.domain.dimension or not problem.domain.contains(point):
         raise Refused("the recorded witness is not a point of the domain")
     if not 0 <= witness.output < problem.left.outputs:
@@ -108,7 +106,10 @@ def error_lower(problem: Problem, witness: Witness) -> arb:
     if left.singular or right.singular:
         raise Refused(f"the functions are not defined at the recorded witness: {left.singular or right.singular}")
     a, b = bounds(left), bounds(right)
-    return larger(larger((a[0] - b[1]).lower(), (b[0] - a[1]).lower()), ZERO)
+    lower = larger(larger((a[0] - b[1]).lower(), (b[0] - a[1]).lower()), ZERO)
+    if not lower.is_finite():
+        raise Refused("the error at the recorded witness could not be enclosed")
+    return lower
 
 
 def decimal(value: arb, up: bool) -> str:
@@ -117,5 +118,11 @@ def decimal(value: arb, up: bool) -> str:
     >>> decimal((arb(1) / 3).upper(), up=True)
     '0.333333334'
     """
+    # Below 1e-301 and above 1e301 the exact digits would fill pages: the text is coarser, in the direction that is true.
+    tiny = arb((1, -1000))
+    if up and not value.is_zero():
+        value = larger(value, tiny)
+    elif not up:
+        value = smaller(value, 1 / tiny) if value > tiny else ZERO
     mantissa, exponent = (int(part) for part in (value.upper() if up else value.lower()).man_exp())
     return decimal_text(Fraction(mantissa) * Fraction(2) ** exponent, up=up)

@@ -18,7 +18,6 @@ from certiformer.certificate import (
     TARGET,
     Certificate,
     digest,
-    parse_json,
     read_bytes,
 )
 from certiformer.checker.balls import BallDomain, working_precision
@@ -66,7 +65,7 @@ class Claim:
 def read_claim(directory: Path) -> Claim:
     """Read and cross-check the files of a run folder."""
     working_precision()
-    certificate = Certificate.from_json(parse_json(read_bytes(directory / CERTIFICATE), CERTIFICATE))
+    certificate = Certificate.from_bytes(read_bytes(directory / CERTIFICATE))
     contents = {}
     for name in SEALED:
         contents[name] = read_bytes(directory / name)

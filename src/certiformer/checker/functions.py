@@ -59,17 +59,24 @@ class FormAlgebra:
             n >>= 1
             if n:
                 square = taylor.multiply(square, square)
-        return taylor.constant(self.table, ONE) if result is None else result
+        # a**0 is 1 where a has a value, and has none where a has none.
+        return Form(self.table, {0: ONE}, ZERO, ONE, ONE, a.singular) if result is None else result
 
     def max(self, a: Form, b: Form) -> Form:
-        return taylor.add(b, taylor.relu(taylor.add(a, b, -1)))
+        """b + relu(a - b), or the side that certainly wins (the sum would count the remainder of b twice)."""
+        difference = taylor.add(a, b, -1)
+        low, high = taylor.bounds(difference)
+        if not difference.singular and (low >= 0 or high <= 0):
+            return a if low >= 0 else b
+        result = taylor.add(b, taylor.relu(difference))
+        low, high = larger(result.low, larger(a.low, b.low)), smaller(result.high, larger(a.high, b.high))
+        return Form(result.table, result.coef, result.rem, low, high, result.singular)
 
     def min(self, a: Form, b: Form) -> Form:
-        return taylor.add(a, taylor.relu(taylor.add(a, b, -1)), -1)
+        return self.neg(self.max(self.neg(a), self.neg(b)))
 
     def abs(self, a: Form) -> Form:
-        result = taylor.add(taylor.scale(taylor.relu(a), arb(2)), a, -1)
-        return Form(result.table, result.coef, result.rem, larger(result.low, ZERO), result.high, result.singular)
+        return self.max(a, self.neg(a))
 
     def where(self, comparison: str, a: Form, b: Form, x: Form, y: Form) -> Form:
         """The branch that the comparison certainly takes on the whole box, else a form that contains both."""
@@ -100,7 +107,7 @@ class FormAlgebra:
             return taylor.poisoned(self.table, a.singular or "sqrt of a number that may be negative")
         ends = low.sqrt().lower(), high.sqrt().upper()
         j = a.table.order + 1
-        if not low > 0 or not a.coef.get(0, ZERO) > 0:
+        if not low > 0:
             return taylor.tightest(Form(self.table, {}, balls.INFINITY, *ends, a.singular))
         return _composed(a, "sqrt", abs(_binomial_half(j)) * low.sqrt() / balls.power(low, j), *ends)
 
@@ -143,9 +150,9 @@ def target_forms(program: Program, box: Box, order: int) -> list[Form]:
 
 
 def _composed(a: Form, name: str, next_coefficient: arb, low: arb, high: arb) -> Form:
-    return taylor.compose(
-        a, point_series(name, a.coef.get(0, ZERO), a.table.order), next_coefficient.abs_upper(), low, high
-    )
+    start = taylor.expansion_point(a)
+    series = point_series(name, start, a.table.order)
+    return taylor.compose(a, start, series, next_coefficient.abs_upper(), low, high)
 
 
 def point_series(name: str, x: arb, order: int) -> list[arb]:
@@ -153,7 +160,10 @@ def point_series(name: str, x: arb, order: int) -> list[arb]:
     if name == "tanh":
         return _riccati(x.tanh(), order, -1)
     method: Callable = getattr(arb_series, name)
-    coefficients = method(arb_series([x, 1], prec=order + 1)).coeffs()
+    series = method(arb_series([x, 1], prec=order + 1))
+    if series.prec < order + 1:  # cut by python-flint's cap: the missing terms are unknown, not zero
+        return [arb.nan()] * (order + 1)
+    coefficients = series.coeffs()
     return coefficients[: order + 1] + [ZERO] * (order + 1 - len(coefficients))
 
 

@@ -78,8 +78,8 @@ class JetAlgebra:
         return self.mul(a, self._outer(b, inverse, -inverse * inverse, 2 * inverse * inverse * inverse))
 
     def pow(self, a: Jet, n: int) -> Jet:
-        if n == 0:
-            return self._flat(ONE)
+        if n == 0:  # 1 where a has a value
+            return Jet(ONE, [ZERO] * self.dimension, dict.fromkeys(self.pairs, ZERO), a.smooth, a.why)
         value, first = balls.power(a.value, n), n * balls.power(a.value, n - 1)
         second = n * (n - 1) * balls.power(a.value, n - 2) if n > 1 else ZERO
         return self._outer(a, value, first, second)

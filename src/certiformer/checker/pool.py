@@ -104,7 +104,7 @@ def _run(folder: Path, queue: list[str], workers: int, tick: Callable[[int], Non
     finally:
         for process in processes:
             process.kill()
-            process.wait()
+            process.communicate()  # reaps the process and closes its pipes
     if problems:
         raise Refused(problems[0])
     if len(answers) != expected:

@@ -17,6 +17,7 @@ Proofs of the rules, each used below under its name:
 
 *Composition.* X = x0 + y with |y| <= rho. Taylor's theorem with Lagrange remainder at x0 on an interval I that
 contains x0 and all values of X: phi(X) = sum_{i<=k} t_i y^i + t y^{k+1}, |t| <= sup_I |phi^(k+1)| / (k+1)!.
+I is the range of X, so x0 must lie in it: it is the constant term of X, or the nearest end when that lies outside.
 
 *Quotient by defect.* For |Z| >= z > 0 and any polynomial q: N/Z - q = (N - q Z)/Z. With q the power-series quotient
 truncated at degree k the kept coefficients of N - q Z vanish up to the radii of their balls; the dropped ones are at
@@ -177,14 +178,22 @@ def interval_product(a: arb, b: arb, c: arb, d: arb) -> tuple[arb, arb]:
     return low, high
 
 
-def compose(x: Form, series: list[arb], next_coefficient: arb, low: arb, high: arb) -> Form:
-    """The composition rule: `series` holds t_0..t_k at the constant term, `next_coefficient` bounds |t_{k+1}|.
+def expansion_point(x: Form) -> arb:
+    """The point x0 of the composition rule: the constant term, moved into the range of x if it may lie outside."""
+    low, high = bounds(x)
+    start = x.coef.get(0, ZERO)
+    return start if low <= start and start <= high else smaller(larger(start.mid(), low), high)
+
+
+def compose(x: Form, start: arb, series: list[arb], next_coefficient: arb, low: arb, high: arb) -> Form:
+    """The composition rule: `series` holds t_0..t_k at `start`, `next_coefficient` bounds |t_{k+1}| on the range of x.
 
     `low`, `high` is the range of phi by monotonicity; when the remainder is worse than that, the form falls back to it.
     """
     tab = x.table
     shifted = {i: c for i, c in x.coef.items() if i}
-    start = x.coef.get(0, ZERO)
+    if start is not x.coef.get(0):
+        shifted[0] = x.coef.get(0, ZERO) - start
     x_low, x_high = bounds(x)
     rho = larger((x_high - start).upper(), (start - x_low).upper())
     inner = Form(tab, shifted, x.rem, (x_low - start).lower(), (x_high - start).upper())

@@ -17,18 +17,19 @@ from typing import Any
 from flint import arb, arb_mat
 
 from certiformer.certificate import parse_json
+from certiformer.checker.configuration import DTYPES, check_config, expected_shapes
 from certiformer.errors import BadInput
 
 _WIDTHS = {"F64": 8, "F32": 4, "BF16": 2, "U8": 1}
-_FORMAT = "certiformer-model-1"
 
 
 @dataclass(frozen=True)
 class Tensor:
-    """A stored array: shape and exact Python numbers in row-major order."""
+    """A stored array: shape and exact Python numbers in row-major order; `dtype` is how they were stored."""
 
     shape: tuple[int, ...]
     data: list[float]
+    dtype: str = "F64"
 
     def matrix(self, *lead: int) -> arb_mat:
         """The last two axes as a ball matrix, at the given leading indices."""
@@ -62,18 +63,22 @@ def read_tensors(data: bytes) -> dict[str, Tensor]:
     header = parse_json(data[8 : 8 + size], "the header of model.safetensors")
     if not isinstance(header, dict):
         raise BadInput("model.safetensors has a header that is not a JSON object")
-    body, used, tensors = data[8 + size :], 0, {}
+    body, ranges, tensors = data[8 + size :], [], {}
     for name, entry in header.items():
         if name != "__metadata__":
-            tensors[name], length = _read_tensor(name, entry, body)
-            used += length
-    if used != len(body):
-        raise BadInput("model.safetensors does not hold exactly the bytes of its tensors")
+            tensors[name], place = _read_tensor(name, entry, body)
+            ranges.append(place)
+    # One after the other without gaps or overlaps, as the format demands: every byte belongs to exactly one tensor.
+    ends = [0, *(end for _, end in sorted(ranges))]
+    if [start for start, _ in sorted(ranges)] != ends[:-1] or ends[-1] != len(body):
+        raise BadInput("model.safetensors does not hold exactly the bytes of its tensors, one after the other")
     return tensors
 
 
-def _read_tensor(name: str, entry: Any, body: bytes) -> tuple[Tensor, int]:
+def _read_tensor(name: str, entry: Any, body: bytes) -> tuple[Tensor, tuple[int, int]]:
     try:
+        if set(entry) != {"dtype", "shape", "data_offsets"} or type(entry["shape"]) is not list:
+            raise ValueError
         width, shape, (start, end) = _WIDTHS[entry["dtype"]], tuple(entry["shape"]), entry["data_offsets"]
     except (KeyError, TypeError, ValueError):
         raise BadInput(
@@ -86,7 +91,7 @@ def _read_tensor(name: str, entry: Any, body: bytes) -> tuple[Tensor, int]:
     numbers = _decode(entry["dtype"], body[start:end])
     if not all(map(math.isfinite, numbers)):
         raise BadInput(f"tensor {name} of model.safetensors has a weight that is not finite")
-    return Tensor(shape, numbers), end - start
+    return Tensor(shape, numbers, entry["dtype"]), (start, end)
 
 
 def _decode(dtype: str, raw: bytes) -> list[float]:
@@ -103,104 +108,6 @@ def _decode(dtype: str, raw: bytes) -> list[float]:
     return numbers.tolist()
 
 
-def check_config(config: Any) -> dict[str, Any]:
-    """The configuration, if it is one that the checker's forward pass knows in every field."""
-    try:
-        problem = _config_problem(config)
-    except (KeyError, TypeError, AttributeError, IndexError):
-        problem = "a field is missing or has the wrong type"
-    if problem:
-        raise BadInput(f"config.json is not a transformer that the checker can read: {problem}")
-    return config
-
-
-def _config_problem(config: Any) -> str:
-    if config["format"] != _FORMAT:
-        return f"its format is {config['format']!r}, expected {_FORMAT!r}"
-    if config["input"]["kind"] != "continuous":
-        return "its input is not continuous"
-    counts = [config["input"]["tokens"], config["input"]["width"], config["width"], config["outputs"], config["loops"]]
-    if (
-        any(type(n) is not int or n < 1 for n in counts)
-        or type(config["registers"]) is not int
-        or config["registers"] < 0
-    ):
-        return "a size is not a positive integer"
-    if config["code"]["kind"] not in ("none", "one-hot", "sinusoidal", "circle", "table"):
-        return f"unknown code {config['code']['kind']!r}"
-    if config["readout"]["kind"] not in ("token", "mean", "sum", "all"):
-        return f"unknown read-out {config['readout']['kind']!r}"
-    if config["readout"]["kind"] == "token" and not 0 <= config["readout"]["token"] < config["input"]["tokens"]:
-        return "the read-out token does not exist"
-    for block in config["blocks"]:
-        problem = _block_problem(block)
-        if problem:
-            return problem
-    return ""
-
-
-def _block_problem(block: dict[str, Any]) -> str:
-    attention, ffn, norm = block["attention"], block["ffn"], block["norm"]
-    choices = []
-    if attention is not None:
-        choices += [(attention["kind"], ("softmax", "hard", "linear")), (attention["scale"], ("inverse-sqrt", "unit"))]
-        choices += [(attention["mask"], ("none", "causal", "table"))]
-        choices += [(attention["score_bias"], ("none", "table", "toeplitz"))]
-        choices += [(attention["bias"], (True, False)), (attention["residual"], (True, False))]
-        if any(type(g[n]) is not int or g[n] < 1 for g in attention["heads"] for n in ("count", "key", "value")):
-            return "a head has a size that is not a positive integer"
-    if ffn is not None:
-        choices += [(ffn["kind"], ("relu", "gelu", "identity")), (ffn["residual"], (True, False))]
-    if norm is not None:
-        choices += [(norm["kind"], ("layer",)), (norm["place"], ("pre", "post"))]
-        if type(norm["epsilon"]) is not float or not 0 < norm["epsilon"] < 1:
-            return "the epsilon of a norm is not a number between 0 and 1"
-    unknown = [str(value) for value, allowed in choices if value not in allowed]
-    return f"unknown option {unknown[0]!r}" if unknown else ""
-
-
-def expected_shapes(config: dict[str, Any]) -> dict[str, tuple[int, ...]]:
-    """The name and shape of every tensor that a configuration calls for."""
-    n, d_in, d = config["input"]["tokens"], config["input"]["width"], config["width"]
-    total = n + config["registers"]
-    shapes: dict[str, tuple[int, ...]] = {"embed.weight": (d_in, d), "embed.bias": (d,)}
-    if config["registers"]:
-        shapes["registers"] = (config["registers"], d)
-    if config["code"]["kind"] == "table":
-        shapes["code.table"] = (n, d)
-    for b, block in enumerate(config["blocks"]):
-        shapes |= _block_shapes(f"blocks.{b}", block, d, total)
-    return shapes | {"readout.weight": (d, config["outputs"]), "readout.bias": (config["outputs"],)}
-
-
-def _block_shapes(prefix: str, block: dict[str, Any], d: int, total: int) -> dict[str, tuple[int, ...]]:
-    shapes: dict[str, tuple[int, ...]] = {}
-    attention, ffn, norm = block["attention"], block["ffn"], block["norm"]
-    if attention is not None:
-        for g, group in enumerate(attention["heads"]):
-            name, count, key, value = f"{prefix}.attention.groups.{g}", group["count"], group["key"], group["value"]
-            shapes |= {f"{name}.query": (count, d, key), f"{name}.key": (count, d, key)}
-            shapes |= {f"{name}.value": (count, d, value), f"{name}.output": (count, value, d)}
-            if attention["bias"]:
-                shapes |= {f"{name}.query_bias": (count, key), f"{name}.key_bias": (count, key)}
-                shapes[f"{name}.value_bias"] = (count, value)
-            if attention["score_bias"] != "none":
-                last = (total, total) if attention["score_bias"] == "table" else (2 * total - 1,)
-                shapes[f"{name}.score_bias"] = (count, *last)
-        if attention["bias"]:
-            shapes[f"{prefix}.attention.output_bias"] = (d,)
-        if attention["mask"] == "table":
-            shapes[f"{prefix}.attention.mask"] = (total, total)
-    if ffn is not None:
-        m = ffn["width"]
-        shapes |= {f"{prefix}.ffn.up": (d, m), f"{prefix}.ffn.up_bias": (m,)}
-        shapes |= {f"{prefix}.ffn.down": (m, d), f"{prefix}.ffn.down_bias": (d,)}
-    for part, present in (("attention", attention), ("ffn", ffn)):
-        if norm is not None and present is not None:
-            shapes |= {f"{prefix}.norm.{part}.scale": (d,), f"{prefix}.norm.{part}.shift": (d,)}
-    return shapes
-
-
 def read_model(config_bytes: bytes, tensor_bytes: bytes) -> tuple[dict[str, Any], dict[str, Tensor]]:
     """Configuration and tensors of a stored model, consistent with each other."""
     config = check_config(parse_json(config_bytes, "config.json"))
@@ -212,4 +119,9 @@ def read_model(config_bytes: bytes, tensor_bytes: bytes) -> tuple[dict[str, Any]
     for name, tensor in tensors.items():
         if tensor.shape != expected[name]:
             raise BadInput(f"tensor {name} has the shape {tensor.shape}, config.json calls for {expected[name]}")
+        is_mask = name.endswith(".attention.mask")
+        if tensor.dtype != ("U8" if is_mask else DTYPES[config["dtype"]]):
+            raise BadInput(f"tensor {name} is stored as {tensor.dtype}, not in the dtype of config.json")
+        if is_mask and not set(tensor.data) <= {0, 1}:
+            raise BadInput(f"the mask {name} holds something besides 0 and 1")
     return config, tensors

@@ -41,8 +41,9 @@ PARTS = 2_000  # sub-boxes on which derivatives are enclosed, over all axes toge
 # The a-priori bound is kept below epsilon by this factor: room for the distance of stored to ideal weights.
 ROOM = Fraction(999, 1000)
 FIRST_ORDER_SHARPNESS = Fraction(4)
-# Without a theorem: the sampled error must be below this share of epsilon, on a grid of at most so many prototypes.
-MEASURED_SHARE, MEASURED_PROTOTYPES, MEASURED_POINTS = 0.7, 20_000, 4096
+# Without a theorem: the sampled error must be below this share of epsilon. The grid stays so coarse that every cell has
+# several sample points, so that a jump cannot hide between them.
+MEASURED_SHARE, MEASURED_PROTOTYPES, MEASURED_POINTS = 0.7, 2_048, 16_384
 # (sharpness, margin) pairs worth trying: a softer softmax needs more margin and has a smaller drift.
 SECOND_ORDER_CHOICES = [
     (Fraction(numerator, 10), margin)

@@ -19,8 +19,8 @@ from certiformer.interval.padding import TINY, UNIT
 class Approximate(NamedTuple):
     """Real numbers within `error` of the doubles `value`, entry by entry."""
 
-    value: Float[np.ndarray, "..."]
-    error: Float[np.ndarray, "..."]
+    value: Float[np.ndarray, "*_"]
+    error: Float[np.ndarray, "*_"]
 
     def __matmul__(self, other: Approximate) -> Approximate:
         value = self.value @ other.value

@@ -64,7 +64,7 @@ def compose(x: Form, coefficients: Callable[[Interval, int], Series]) -> Form:
     return or_interval(x.space, coef, rem, Interval(taylor[0].lo[1], taylor[0].hi[1]))
 
 
-def _last_term(t: Interval, rho: Float[Array, "..."], exponent: int) -> tuple[Array, Array]:
+def _last_term(t: Interval, rho: Float[Array, "*_"], exponent: int) -> tuple[Array, Array]:
     """Middle and radius of t u^exponent for |u| <= rho."""
     size = rho**exponent
     if exponent % 2:
@@ -75,7 +75,7 @@ def _last_term(t: Interval, rho: Float[Array, "..."], exponent: int) -> tuple[Ar
 
 def _expand_linear(
     space: Space, moving: Array, rem: Array, t: list[Array], rho: Array
-) -> tuple[Float[Array, "rows ..."], Float[Array, "..."]]:
+) -> tuple[Float[Array, "rows ..."], Float[Array, "*_"]]:
     """sum_i t_i u^i for u = g.e + d, |d| <= rem, in closed form: coefficient a is t_|a| (|a|! / a!) g^a.
 
     |(L + d)^i - L^i| <= i rho^(i-1) |d| when |L| and |L + d| are at most rho; |L| <= rho + rem always holds.
@@ -102,7 +102,7 @@ def _expand_linear(
 
 def _expand(
     space: Space, moving: Array, rem: Array, t: list[Array], rho: Array
-) -> tuple[Float[Array, "rows ..."], Float[Array, "..."]]:
+) -> tuple[Float[Array, "rows ..."], Float[Array, "*_"]]:
     """sum_i t_i u^i by Horner's rule in polynomials with remainder; the last factor is t_k itself."""
     u = jnp.concatenate([jnp.zeros_like(moving[:1]), moving])
     acc, acc_rem = t[-1][None], jnp.zeros_like(rem)

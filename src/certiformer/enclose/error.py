@@ -12,13 +12,27 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from certiformer.enclose.lists import PrototypeLists
+from certiformer.enclose.network import enclose_model
 from certiformer.enclose.prototype_form import BoxFunction, enclose_prototypes
 from certiformer.enclose.target import enclose_target
 from certiformer.enclose.taylor import Form, enclosed_range, sub
 from certiformer.errors import BadInput
+from certiformer.model import Transformer
 from certiformer.target.ir import Program
 
 ErrorBound = Callable[[Float[Array, " D"], Float[Array, " D"]], tuple[Float[Array, ""], Float[Array, " D"]]]
+
+
+def error_bound(model: Transformer, program: Program, order: int, lists: PrototypeLists | None = None) -> ErrorBound:
+    """`difference_bound` of a model against its target, by the general enclosure of `network`.
+
+    With `lists` (see `prototype_error_bound`) the closed form of prototype attention is used instead.
+    """
+    if lists is not None:
+        return prototype_error_bound(lists, program, order)
+    config = model.config
+    _same_shape(config.tokens * (config.input.width or 1), model.output_size, program)
+    return difference_bound(enclose_model(model, order), enclose_target(program, order))
 
 
 def prototype_error_bound(lists: PrototypeLists, program: Program, order: int) -> ErrorBound:
@@ -34,9 +48,7 @@ def difference_bound(network: BoxFunction, target: BoxFunction) -> ErrorBound:
     remainder in proportion to the radius. Splitting the axis with the largest score shrinks the bound fastest.
     """
 
-    def bound(
-        centre: Float[Array, " D"], radius: Float[Array, " D"]
-    ) -> tuple[Float[Array, ""], Float[Array, " D"]]:
+    def bound(centre: Float[Array, " D"], radius: Float[Array, " D"]) -> tuple[Float[Array, ""], Float[Array, " D"]]:
         t, f = network(centre, radius), target(centre, radius)
         error = sub(t, f)
         size = enclosed_range(error).magnitude.max()

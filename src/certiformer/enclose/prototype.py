@@ -19,7 +19,14 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from certiformer.enclose.approximate import Approximate, exact, rounded
-from certiformer.enclose.weights import attention_head, data_offsets, head_count, key_mask, readout_rows, score_bias_rows
+from certiformer.enclose.weights import (
+    attention_head,
+    data_offsets,
+    head_count,
+    key_mask,
+    readout_rows,
+    score_bias_rows,
+)
 from certiformer.model import Transformer
 
 

@@ -52,9 +52,7 @@ from certiformer.interval.padding import TINY, UNIT, relative, slack
 BoxFunction = Callable[[Float[Array, " D"], Float[Array, " D"]], Form]
 
 
-def enclose_prototypes(
-    prototypes: PrototypeAttention, order: int, lists: PrototypeLists | None = None
-) -> BoxFunction:
+def enclose_prototypes(prototypes: PrototypeAttention, order: int, lists: PrototypeLists | None = None) -> BoxFunction:
     """A function of (centre, radius) that encloses all outputs of the prototype attention on that box.
 
     With `lists` only boxes inside one of their cells are enclosed (the cell is found from the centre); any other box gives
@@ -193,5 +191,3 @@ def _scaled_powers(g: Float[Array, " K"], k: int) -> Float[Array, "powers K"]:
     for i in range(1, k + 1):
         rows.append(rows[-1] * g * (1.0 / i))
     return jnp.stack(rows)
-
-

@@ -16,24 +16,23 @@ from jaxtyping import Array, Float
 
 from certiformer.enclose.compose import or_interval
 from certiformer.enclose.space import Space, difference_table
-from certiformer.enclose.taylor import Form, enclosed_range, full_product, pad_rows
+from certiformer.enclose.taylor import Form, aligned, enclosed_range, full_product, pad_rows
 from certiformer.interval import arithmetic
 from certiformer.interval.padding import TINY, UNIT, slack
 
 
 def quotient(numerator: Form, denominator: Form) -> Form:
     """numerator / denominator; NaN where the denominator may vanish."""
+    numerator, denominator = aligned(numerator, denominator)
     z = enclosed_range(denominator)
     smallest = jnp.where(z.lo > 0, z.lo, jnp.where(z.hi < 0, -z.hi, jnp.nan))
     space = numerator.space
-    coef, rem = divide(
-        space, numerator.coef, numerator.rem, denominator.coef, denominator.rem, smallest
-    )
+    coef, rem = divide(space, numerator.coef, numerator.rem, denominator.coef, denominator.rem, smallest)
     return or_interval(space, coef, rem, arithmetic.div(enclosed_range(numerator), z))
 
 
 def divide(
-    space: Space, top: Array, top_rem: Array, bottom: Array, bottom_rem: Array, smallest: Float[Array, "..."]
+    space: Space, top: Array, top_rem: Array, bottom: Array, bottom_rem: Array, smallest: Float[Array, "*_"]
 ) -> tuple[Array, Array]:
     """Coefficients and remainder of top / bottom, given |bottom| >= smallest > 0 on the box."""
     if bottom.shape[0] == 1:
@@ -56,7 +55,7 @@ def _series_quotient(
 ) -> Float[Array, "rows ..."]:
     """q with (q Z)_a = N_a for every |a| <= k, degree by degree: q_c = (N_c - sum_{b != 0} q_{c-b} Z_b) / Z_0."""
     inverse_scale = bottom[0]
-    q = (top[:1] / inverse_scale)
+    q = top[:1] / inverse_scale
     for degree in range(1, space.order + 1):
         first, last = space.size(degree - 1), space.size(degree)
         width = min(len(bottom), last)
@@ -66,5 +65,3 @@ def _series_quotient(
         rows = (top[first:last] - (known * bottom[1:width]).sum(1)) / inverse_scale
         q = jnp.concatenate([q, rows])
     return q
-
-

@@ -5,7 +5,7 @@ from __future__ import annotations
 import jax.numpy as jnp
 from jaxtyping import Array, Bool
 
-from certiformer.enclose.taylor import Form, add, enclosed_range, magnitude, pad_rows, raise_constant, scale, sub
+from certiformer.enclose.taylor import Form, add, aligned, enclosed_range, magnitude, pad_rows, raise_constant, scale, sub
 from certiformer.interval import Interval, arithmetic
 from certiformer.interval.padding import UNIT, slack
 
@@ -63,8 +63,9 @@ def where(comparison: str, a: Form, b: Form, x: Form, y: Form) -> Form:
     return choose(true, x, choose(false, y, hull(x, y)))
 
 
-def choose(condition: Bool[Array, "..."], x: Form, y: Form) -> Form:
+def choose(condition: Bool[Array, "*_"], x: Form, y: Form) -> Form:
     """x where the (decided) condition holds, else y."""
+    x, y = aligned(x, y)
     rows = max(x.coef.shape[0], y.coef.shape[0])
     a, b = enclosed_range(x), enclosed_range(y)
     return Form(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, cache
 from itertools import combinations_with_replacement
 
 import numpy as np
@@ -50,7 +50,7 @@ class Space:
         return _exponents(self.dimension, degree)
 
 
-@lru_cache(maxsize=None)
+@cache
 def _degree_of(dimension: int, coefficients: int) -> int:
     degree = 0
     while math.comb(dimension + degree, degree) < coefficients:
@@ -60,7 +60,7 @@ def _degree_of(dimension: int, coefficients: int) -> int:
     return degree
 
 
-@lru_cache(maxsize=None)
+@cache
 def _exponents(dimension: int, degree: int) -> np.ndarray:
     """Row per monomial; a multiset of variables of each size, in lexicographic order."""
     rows = [
@@ -71,18 +71,18 @@ def _exponents(dimension: int, degree: int) -> np.ndarray:
     return np.array(rows, dtype=int).reshape(-1, dimension)
 
 
-@lru_cache(maxsize=None)
+@cache
 def even_mask(dimension: int, degree: int) -> np.ndarray:
     """Which monomials have only even exponents (their range on [-1, 1]^D is [0, 1])."""
     return (_exponents(dimension, degree) % 2 == 0).all(axis=1)
 
 
-@lru_cache(maxsize=None)
+@cache
 def total_degrees(dimension: int, degree: int) -> np.ndarray:
     return _exponents(dimension, degree).sum(axis=1)
 
 
-@lru_cache(maxsize=None)
+@cache
 def difference_table(dimension: int, degree_a: int, degree_b: int) -> np.ndarray:
     """Entry [c, b]: the position of the multi-index c - b among those of degree <= degree_a, or their number if none.
 
@@ -95,7 +95,7 @@ def difference_table(dimension: int, degree_a: int, degree_b: int) -> np.ndarray
     return np.array([[position.get(tuple(c - b), none) for b in rights] for c in sums], dtype=np.int32)
 
 
-@lru_cache(maxsize=None)
+@cache
 def multinomials(dimension: int, degree: int) -> np.ndarray:
     """|a|! / a! for every multi-index a: the coefficients of (g_1 e_1 + ... + g_D e_D)^|a|."""
     return np.array(

@@ -87,9 +87,7 @@ class TargetForm:
         return compose.elementary("erf", a)
 
 
-def enclose_target(
-    program: Program, order: int
-) -> Callable[[Float[Array, " D"], Float[Array, " D"]], Form]:
+def enclose_target(program: Program, order: int) -> Callable[[Float[Array, " D"], Float[Array, " D"]], Form]:
     """A function of (centre, radius) that returns the form of all outputs of `program` on that box."""
     space = Space(program.inputs, order)
     algebra = TargetForm(space)

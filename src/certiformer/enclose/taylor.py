@@ -22,6 +22,7 @@ a bound. `rem = inf` is a void but valid statement.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -45,7 +46,7 @@ class Form:
     """The enclosure of an array of functions on one box; see the module docstring for what it asserts."""
 
     coef: Float[Array, "coefficients ..."]
-    rem: Float[Array, "..."]
+    rem: Float[Array, "*_"]
     interval: Interval | None
     space: Space
 
@@ -108,14 +109,12 @@ def pad_rows(coef: Float[Array, "rows ..."], rows: int) -> Float[Array, "more ..
     return coef if not missing else jnp.concatenate([coef, jnp.zeros((missing, *coef.shape[1:]))])
 
 
-def raise_constant(coef: Float[Array, "rows ..."], amount: Float[Array, "..."]) -> Float[Array, "rows ..."]:
+def raise_constant(coef: Float[Array, "rows ..."], amount: Float[Array, "*_"]) -> Float[Array, "rows ..."]:
     """The polynomial plus `amount` (written without a scatter, which XLA compiles badly)."""
     return jnp.concatenate([coef[:1] + amount, coef[1:]])
 
 
-def polynomial_range(
-    space: Space, coef: Float[Array, "rows ..."], rem: Float[Array, "..."]
-) -> Interval:
+def polynomial_range(space: Space, coef: Float[Array, "rows ..."], rem: Float[Array, "*_"]) -> Interval:
     """Range of a polynomial +- remainder: an even monomial runs over [0, 1], every other one over [-1, 1]."""
     rows = coef.shape[0]
     if rows == 1:
@@ -141,12 +140,20 @@ def enclosed_range(x: Form) -> Interval:
     return whole if x.interval is None else arithmetic.intersect(whole, x.interval)
 
 
-def magnitude(x: Form) -> Float[Array, "..."]:
+def magnitude(x: Form) -> Float[Array, "*_"]:
     """sum_a |coef[a]| + rem: bounds |x| and scales the rounding slack."""
     return jnp.abs(x.coef).sum(0) + x.rem
 
 
+def aligned(x: Form, y: Form) -> tuple[Form, Form]:
+    """x and y with shapes of equal rank, so that arrays broadcast by shape and never against the coefficient axis."""
+    rank = max(len(x.shape), len(y.shape))
+    lifted = [rearranged(f, lambda a: a.reshape((1,) * (rank - a.ndim) + a.shape)) for f in (x, y)]
+    return lifted[0], lifted[1]
+
+
 def add(x: Form, y: Form) -> Form:
+    x, y = aligned(x, y)
     rows = max(x.coef.shape[0], y.coef.shape[0])
     coef = pad_rows(x.coef, rows) + pad_rows(y.coef, rows)
     return Form(coef, x.rem + y.rem + slack(2, magnitude(x) + magnitude(y)), None, x.space)
@@ -156,12 +163,12 @@ def sub(x: Form, y: Form) -> Form:
     return add(x, -y)
 
 
-def shift(x: Form, amount: Float[Array, "..."]) -> Form:
+def shift(x: Form, amount: Float[Array, "*_"]) -> Form:
     """x plus exactly known doubles."""
     return Form(raise_constant(x.coef, amount), x.rem + slack(1, jnp.abs(x.coef[0]) + jnp.abs(amount)), None, x.space)
 
 
-def scale(x: Form, factor: Float[Array, "..."]) -> Form:
+def scale(x: Form, factor: Float[Array, "*_"]) -> Form:
     """x times exactly known doubles."""
     size = jnp.abs(factor)
     return Form(x.coef * factor, x.rem * size + slack(1, magnitude(x) * size), None, x.space)
@@ -188,6 +195,48 @@ def matmul(
         spread = spread + many @ error
     # The sums of non-negative terms above are themselves rounded, relatively to their size.
     return Form(x.coef @ weights, spread * (1 + (inputs + 8) * UNIT) + TINY, None, x.space)
+
+
+def rearranged(x: Form, function: Callable[[Array], Array]) -> Form:
+    """x with its array axes rearranged by `function` (reshape, transpose, indexing): no arithmetic."""
+    interval = x.interval and Interval(function(x.interval.lo), function(x.interval.hi))
+    return Form(jax.vmap(function)(x.coef), function(x.rem), interval, x.space)
+
+
+def contract(
+    space: Space, a: tuple[Array, Array], b: tuple[Array, Array], pattern: str
+) -> tuple[Float[Array, "rows ..."], Float[Array, "*_"]]:
+    """A sum of products of polynomials with remainders, sum_m A_m B_m, as the einsum `pattern` says (e.g. "im,jm->ij").
+
+    Coefficients of equal monomials are summed over m before they are dropped, so the part of degree above the order is
+    |sum_m ...| and not sum_m |...|: for scores this is what fusing query and key matrices into one bilinear form achieves.
+    """
+    (coef_a, rem_a), (coef_b, rem_b) = a, b
+    size_a, size_b = jnp.abs(coef_a).sum(0), jnp.abs(coef_b).sum(0)
+    left, right, out = pattern.replace("->", ",").split(",")
+    pairs = jnp.einsum(f"Y{left},Z{right}->YZ{out}", coef_a, coef_b)
+    full = _gather_pairs(space, pairs)
+    kept, dropped = truncated(space, full)
+    rem = dropped + jnp.einsum(pattern, size_a, rem_b) + jnp.einsum(pattern, rem_a, size_b + rem_b)
+    terms = coef_a.size // coef_a.shape[0] + full.shape[0]  # at least the number of summed products
+    return kept, rem + slack(terms, jnp.einsum(pattern, size_a + rem_a, size_b + rem_b))
+
+
+def _gather_pairs(space: Space, pairs: Float[Array, "rows_a rows_b ..."]) -> Float[Array, "rows ..."]:
+    """Sum the products of coefficients a and b into the coefficient a + b."""
+    rows_a, rows_b = pairs.shape[:2]
+    if rows_b == 1:
+        return pairs[:, 0]
+    if rows_a == 1:
+        return pairs[0]
+    table = difference_table(space.dimension, space.degree_of(rows_a), space.degree_of(rows_b))
+    chosen = [[(i, j) for j, i in enumerate(row) if i < rows_a] for row in table]
+    if len(table) <= UNROLLED_ROWS:
+        return jnp.stack([sum((pairs[i, j] for i, j in c[1:]), pairs[c[0]]) for c in chosen])
+    matrix = np.zeros((len(table), rows_a * rows_b))
+    for place, c in enumerate(chosen):
+        matrix[place, [i * rows_b + j for i, j in c]] = 1.0
+    return jnp.tensordot(matrix, pairs.reshape(rows_a * rows_b, *pairs.shape[2:]), 1)
 
 
 def full_product(
@@ -241,5 +290,6 @@ def multiply(space: Space, a: Array, rem_a: Array, b: Array, rem_b: Array) -> tu
 
 
 def product(x: Form, y: Form) -> Form:
+    x, y = aligned(x, y)
     coef, rem = apart(partial(multiply, x.space), x.coef, x.rem, y.coef, y.rem)
     return Form(coef, rem, None, x.space)

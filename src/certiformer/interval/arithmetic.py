@@ -24,8 +24,8 @@ class Interval(NamedTuple):
     (True, True)
     """
 
-    lo: Float[Array, "..."]
-    hi: Float[Array, "..."]
+    lo: Float[Array, "*_"]
+    hi: Float[Array, "*_"]
 
     # A NamedTuple is a pytree at once; the operators below replace those of tuples (concatenation, repetition).
     def __add__(self, other: Any) -> Interval:  # type: ignore[override]
@@ -53,7 +53,7 @@ class Interval(NamedTuple):
         return sub(_interval(other), self)
 
     @property
-    def magnitude(self) -> Float[Array, "..."]:
+    def magnitude(self) -> Float[Array, "*_"]:
         """The largest |x|."""
         return jnp.maximum(jnp.abs(self.lo), jnp.abs(self.hi))
 
@@ -144,9 +144,7 @@ def intersect(a: Interval, b: Interval) -> Interval:
     return Interval(jnp.maximum(a.lo, b.lo), jnp.minimum(a.hi, b.hi))
 
 
-def centre_radius(
-    lo: Float[Array, "..."], hi: Float[Array, "..."]
-) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
+def centre_radius(lo: Float[Array, "*_"], hi: Float[Array, "*_"]) -> tuple[Float[Array, "*_"], Float[Array, "*_"]]:
     """A float64 centre and radius with [lo, hi] inside [centre - radius, centre + radius] in real arithmetic."""
     centre = 0.5 * lo + 0.5 * hi
     radius = jnp.maximum(hi - centre, centre - lo)

@@ -85,7 +85,7 @@ def _wave(name: str, function: Callable, a: Interval, maximum_at: float) -> Inte
     return Interval(jnp.where(far, -1.0, y.lo), jnp.where(far, 1.0, y.hi))
 
 
-def _contains(a: Interval, period: float, offset: float) -> Bool[Array, "..."]:
+def _contains(a: Interval, period: float, offset: float) -> Bool[Array, "*_"]:
     """Whether a may contain pi * (offset + period * m) for an integer m."""
     first = jnp.ceil((a.lo / math.pi - offset) / period - PERIOD_TOLERANCE)
     last = jnp.floor((a.hi / math.pi - offset) / period + PERIOD_TOLERANCE)

@@ -61,18 +61,18 @@ def relative(name: str) -> float:
     return ULPS[name] * 2.0**-52
 
 
-def slack(terms: int, magnitude: Float[Array, "..."]) -> Float[Array, "..."]:
+def slack(terms: int, magnitude: Float[Array, "*_"]) -> Float[Array, "*_"]:
     """Rounding allowance of a block whose longest sum has `terms` terms and whose magnitudes add up to `magnitude`."""
     return (terms + 8) * UNIT * magnitude + TINY
 
 
-def lower(value: Float[Array, "..."], factor: float = UNIT) -> Float[Array, "..."]:
+def lower(value: Float[Array, "*_"], factor: float = UNIT) -> Float[Array, "*_"]:
     """`value` moved down by its allowance; an overflow to +inf becomes a finite lower end first."""
     capped = jnp.minimum(value, LARGEST)
     return capped - (jnp.abs(capped) * factor + TINY)
 
 
-def upper(value: Float[Array, "..."], factor: float = UNIT) -> Float[Array, "..."]:
+def upper(value: Float[Array, "*_"], factor: float = UNIT) -> Float[Array, "*_"]:
     """`value` moved up by its allowance; an overflow to -inf becomes a finite upper end first."""
     capped = jnp.maximum(value, -LARGEST)
     return capped + (jnp.abs(capped) * factor + TINY)

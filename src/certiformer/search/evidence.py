@@ -146,7 +146,7 @@ def _by_boxes(
 ) -> None:
     """Branch and bound on T - f: first below epsilon, then, with what is left of the budget, towards the lower end."""
     options, epsilon = case.options, float(case.epsilon)
-    bounder = bounder_for(case.model, case.target.program, case.problem, case.domain, options.order)
+    bounder = bounder_for(case.model, case.target.program, case.domain, options.order)
     dimension = case.domain.dimension
     tree = SplitTree.restore(*checkpoint, dimension) if checkpoint else None
     report = _Reporter(case, found, falsifier, progress, options.boxes)

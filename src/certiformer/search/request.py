@@ -49,7 +49,8 @@ def read_target(target: str | Callable[..., Any], on: str) -> Target:
         raise BadInput(f"a target is a formula, 'file.py:name' or a callable, not {type(target).__name__}")
     domain = parse_domain(on)
     if ".py:" in target:
-        from certiformer.target.trace import load_callable, trace
+        from certiformer.target.load import load_callable
+        from certiformer.target.trace import trace
 
         return Target(target, trace(load_callable(target), domain.dimension), domain)
     return Target(target, parse_formula(target, domain.dimension), domain)

@@ -102,7 +102,7 @@ def parse_domain(text: str, dimension: int | None = None) -> Domain:
 
 
 class _Parser:
-    """Recursive descent over the tokens; values are node numbers of `build`. With `inputs` = 0 no variable may stand."""
+    """Recursive descent over the tokens; values are node numbers of `build`. With `inputs` = 0, no variable."""
 
     def __init__(self, text: str, what: str, inputs: int | None) -> None:
         self.text, self.what, self.inputs = text, what, inputs

@@ -12,6 +12,7 @@ from jaxtyping import Float
 
 from certiformer.checker.balls import Box
 from certiformer.checker.problem import Problem, error_upper
+from certiformer.checker.rules.boxes import axis_scores
 
 
 class BallBounder:
@@ -21,6 +22,7 @@ class BallBounder:
 
     def __init__(self, problem: Problem, order: int):
         self.problem, self.order = problem, order
+        self.widths = np.array([float((high - low).mid()) for low, high in problem.domain.ends])
 
     @property
     def start_depth(self) -> tuple[int, ...]:
@@ -34,7 +36,5 @@ class BallBounder:
             box = Box(tuple(arb(float(x)) for x in c), tuple(arb(float(x)) for x in r))
             upper, forms, _ = error_upper(self.problem.restrict(box), box, self.order)
             bounds[row] = float(upper) * (1 + 2.0**-50) if upper.is_finite() else np.inf
-            for form in forms:
-                for i, value in form.coef.items():
-                    scores[row] += np.multiply(form.table.monomials[i], abs(float(value.mid())))
+            scores[row] = axis_scores(forms, list(r / self.widths))
         return bounds, scores

@@ -1,13 +1,76 @@
-"""Which enclosure bounds the boxes of a search."""
+"""The bounder of a search: compiled float64 enclosures of |T - f|, in batches of one fixed shape.
+
+Prototype attention gets its closed form with lists of the prototypes that matter on a coarse cell; every other network the
+general forward pass in forms. Coarse cells are cells of the split tree, so a box never straddles two lists.
+"""
 
 from __future__ import annotations
 
-from certiformer.checker.problem import Problem
+import math
+from collections.abc import Callable
+
+import numpy as np
+from jaxtyping import Float
+
+from certiformer.enclose.error import prototype_error_bound
+from certiformer.enclose.lists import prototype_lists
+from certiformer.enclose.prototype import PrototypeAttention, as_prototypes
+from certiformer.interval import rigorous_jit
 from certiformer.model import Transformer
 from certiformer.target import Program
-from certiformer.verify.ball_bounder import BallBounder
 from certiformer.verify.domain import FloatDomain
 
+NETWORK_ORDER, NETWORK_BATCH = 1, 1024
+PROTOTYPE_ORDER = {1: 6, 2: 5, 3: 4}  # by dimension; beyond, 3: fewer coefficients, more boxes
+PROTOTYPE_BATCH = 256
+MAX_CELLS = 2**15
+# A box on which the scores vary by this many standard deviations is about one bisection away from closing.
+COARSE = 1.4
 
-def bounder_for(model: Transformer, program: Program, problem: Problem, domain: FloatDomain, order: int | None):
-    return BallBounder(problem, order or 3)
+
+class CompiledBounder:
+    """Bounds of max |T - f| on boxes by a compiled function of (centre, radius), padded to one batch shape."""
+
+    def __init__(self, bound: Callable, order: int, batch: int, start_depth: tuple[int, ...]):
+        import jax
+
+        self.order, self.batch, self.start_depth = order, batch, start_depth
+        self._bound = rigorous_jit(jax.vmap(bound))
+
+    def __call__(
+        self, centre: Float[np.ndarray, "n D"], radius: Float[np.ndarray, "n D"]
+    ) -> tuple[Float[np.ndarray, " n"], Float[np.ndarray, "n D"]]:
+        count = len(centre)
+        fill = [(0, self.batch - count), (0, 0)]
+        bounds, scores = self._bound(np.pad(centre, fill, mode="edge"), np.pad(radius, fill, mode="edge"))
+        return np.asarray(bounds)[:count], np.asarray(scores)[:count]
+
+
+def bounder_for(model: Transformer, program: Program, domain: FloatDomain, order: int | None) -> CompiledBounder:
+    """The best enclosure we have for this model, as a bounder."""
+    prototypes = as_prototypes(model)
+    if prototypes is None:
+        from certiformer.enclose.error import error_bound
+
+        order = order or NETWORK_ORDER
+        return CompiledBounder(error_bound(model, program, order), order, NETWORK_BATCH, (0,) * domain.dimension)
+    order = order or PROTOTYPE_ORDER.get(domain.dimension, 3)
+    depth = _list_depth(prototypes, domain)
+    lists = prototype_lists(prototypes, domain.low, domain.high, tuple(2**m for m in depth))
+    return CompiledBounder(prototype_error_bound(lists, program, order), order, PROTOTYPE_BATCH, depth)
+
+
+def _list_depth(prototypes: PrototypeAttention, domain: FloatDomain) -> tuple[int, ...]:
+    """How often each axis is bisected before lists are made: until the scores vary by about `COARSE` on a cell."""
+    middle, half = (domain.low + domain.high) / 2, (domain.high - domain.low) / 2
+    steep = np.zeros(domain.dimension)
+    for head in prototypes.heads:
+        scores = head.slopes @ middle + head.offsets
+        weights = np.exp(scores - scores.max())
+        weights /= weights.sum()
+        mean = weights @ head.slopes
+        steep = np.maximum(steep, np.sqrt(weights @ (head.slopes - mean) ** 2))
+    depth = [max(0, math.ceil(math.log2(max(s * h, 1e-9) / COARSE))) for s, h in zip(steep, half, strict=True)]
+    while sum(depth) > math.log2(MAX_CELLS):
+        depth[depth.index(max(depth))] -= 1
+    return tuple(depth)

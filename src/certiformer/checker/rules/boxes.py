@@ -18,7 +18,6 @@ from flint import arb
 
 from certiformer.certificate import splits
 from certiformer.certificate.splits import LEAF, Cell
-from certiformer.checker import taylor
 from certiformer.checker.balls import ZERO, larger
 from certiformer.checker.problem import Problem, error_upper
 from certiformer.checker.rules.refusal import Refused
@@ -56,19 +55,22 @@ def _leaf(problem: Problem, cell: Cell, order: int, bound: arb, extra: int) -> a
     if upper <= bound:
         return upper
     if extra and all(m < splits.MAX_DEPTH for m, _ in cell):
-        low, high = splits.halves(cell, _widest(forms, len(cell)))
+        scores = axis_scores(forms, [2.0**-m for m, _ in cell])
+        low, high = splits.halves(cell, scores.index(max(scores)))
         return larger(_leaf(local, low, order, bound, extra - 1), _leaf(local, high, order, bound, extra - 1))
     if singular:
         raise Refused(f"on the box {box} the function is not defined: {singular}")
     raise Refused(f"on the box {box} the error could only be bounded by {float(upper):.6g}, not by {float(bound):.6g}")
 
 
-def _widest(forms: list[Form], dimension: int) -> int:
-    """The axis along which the forms vary most."""
-    score = [ZERO] * dimension
+def axis_scores(forms: list[Form], widths: list[float]) -> list[float]:
+    """How much each axis contributes to the width of the forms; the remainder is shared by the relative box widths."""
+    scores = [0.0] * len(widths)
     for form in forms:
         for i, c in form.coef.items():
+            size = abs(float(c.mid()))
             for axis, power in enumerate(form.table.monomials[i]):
-                if power:
-                    score[axis] = score[axis] + power * taylor.larger(c.abs_upper(), ZERO)
-    return max(range(dimension), key=lambda axis: float(score[axis].mid()) if score[axis].is_finite() else 0.0)
+                scores[axis] += power * size
+        spread = float(form.rem) / (sum(widths) or 1.0) if form.rem.is_finite() else 1e300
+        scores = [score + spread * width for score, width in zip(scores, widths, strict=True)]
+    return scores

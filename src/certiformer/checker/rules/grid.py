@@ -17,11 +17,10 @@ from typing import Any
 
 from flint import arb, fmpq
 
-from certiformer.checker.balls import HALF, ZERO, BallDomain, ball
+from certiformer.checker.balls import HALF, ZERO, BallDomain, ball, exact
 from certiformer.checker.rules.perturbation import IdealHead
 from certiformer.checker.rules.refusal import Refused
 from certiformer.errors import BadInput
-from certiformer.target.ir import rational
 
 MAX_PROTOTYPES = 2_000_000
 
@@ -43,7 +42,7 @@ class Grid:
         if type(margin) is not int or margin < 0 or not isinstance(sharpness, str):
             raise Refused("the parameters of the theorem node are not a grid for this domain")
         try:
-            grid = Grid(tuple(cells), margin, rational(sharpness))
+            grid = Grid(tuple(cells), margin, exact(sharpness))
         except BadInput as error:
             raise Refused(str(error)) from None
         if grid.size > MAX_PROTOTYPES:

@@ -105,11 +105,13 @@ def _recombined(left: Prototypes, groups: list[tuple[int, ...]], parts: list[Hea
         for variables, part in zip(groups, parts, strict=True)
     ]
     ideal = IdealHead([], [], [])
+    taken = set()
     for slope in left.heads[0].slopes:
         keys = [place.get(_key(slope, variables)) for variables, place in zip(groups, places, strict=True)]
         chosen = [(variables, part, k) for variables, part, k in zip(groups, parts, keys, strict=True) if k is not None]
         if len(chosen) < len(groups):
             raise Refused("the prototypes do not form a product grid over the groups of variables")
+        taken.add(tuple(keys))
         line = [ZERO] * left.dimension
         for variables, part, k in chosen:
             for i, value in zip(variables, part.slopes[k], strict=True):
@@ -117,4 +119,7 @@ def _recombined(left: Prototypes, groups: list[tuple[int, ...]], parts: list[Hea
         ideal.slopes.append(line)
         ideal.offsets.append(sum((part.offsets[k] for _, part, k in chosen), ZERO))
         ideal.values.append([sum((part.values[k][0] for _, part, k in chosen), ZERO)])
+    # As many registers as grid points (checked with the parts), all different: every grid point occurs exactly once.
+    if len(taken) != len(ideal.slopes):
+        raise Refused("the prototypes do not form a product grid: a point of the grid occurs twice")
     return ideal

@@ -56,7 +56,7 @@ from itertools import product
 from flint import arb
 
 from certiformer.certificate import Theorem as TheoremNode
-from certiformer.checker.balls import HALF, ZERO, BallDomain
+from certiformer.checker.balls import HALF, ZERO, BallDomain, largest
 from certiformer.checker.jets import DerivativeBounds, jets
 from certiformer.checker.problem import Problem, ProgramFunction
 from certiformer.checker.rules.grid import Grid
@@ -121,4 +121,4 @@ def check(node: TheoremNode, problem: Problem) -> arb:
     bounds = apriori(grid, domain, derivatives)
     left = registers_only(problem.left, domain)
     charges = charge(left, grid.ideal_head(domain, ideal_values(program, grid, domain)), domain)
-    return max((b + c).upper() for b, c in zip(bounds, charges, strict=True))
+    return largest([(b + c).upper() for b, c in zip(bounds, charges, strict=True)])

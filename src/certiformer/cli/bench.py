@@ -1,0 +1,62 @@
+"""`certiformer bench`: runs a script of the source checkout's `benchmarks` folder and passes its exit code on."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from tyro.conf import Positional, arg
+
+import certiformer
+from certiformer.cli.options import Flag
+from certiformer.cli.terminal import Terminal
+from certiformer.errors import BadInput
+
+SUMMARY = "Repeat the figures that benchmarks/README.md claims, on this machine (needs the source checkout)."
+EXAMPLES = """
+  certiformer bench check           # the times of build, prove and check
+  certiformer bench check --json    # one JSON object
+
+exit codes: 0 every figure was reached, 1 one was not, 2 there are no benchmarks here
+"""
+
+
+@dataclass(kw_only=True)
+class Options:
+    """The flags of `bench`."""
+
+    name: Annotated[Positional[str], arg(metavar="NAME")]
+    """which figures: the name of a script in benchmarks/"""
+    json: Flag = False
+    """print one JSON object"""
+    quiet: Flag = False
+    """no progress"""
+
+
+def run(options: Options, terminal: Terminal) -> int:
+    """Run the script with this interpreter and this package; returns its exit code."""
+    del terminal
+    script = find_script(options.name, Path(certiformer.__file__).resolve().parents[2])
+    flags = [flag for flag, wanted in (("--json", options.json), ("--quiet", options.quiet)) if wanted]
+    package = str(Path(certiformer.__file__).resolve().parents[1])
+    path = os.pathsep.join([package, *filter(None, [os.environ.get("PYTHONPATH")])])
+    command = [sys.executable, str(script), *flags]
+    return subprocess.run(command, env={**os.environ, "PYTHONPATH": path}, check=False).returncode
+
+
+def find_script(name: str, checkout: Path) -> Path:
+    """The script of a benchmark, or one sentence why there is none."""
+    folder = checkout / "benchmarks"
+    if not (checkout / "pyproject.toml").is_file() or not folder.is_dir():
+        raise BadInput("the benchmarks are part of the source checkout, and certiformer was installed without it")
+    names = sorted(path.stem for path in folder.glob("*.py") if not path.stem.startswith("_"))
+    if name not in names:
+        near = difflib.get_close_matches(name, names, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(names) or 'none'}"
+        raise BadInput(f"there is no benchmark {name!r}; {hint}")
+    return folder / f"{name}.py"

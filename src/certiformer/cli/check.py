@@ -1,0 +1,114 @@
+"""`certiformer check`: the independent checker and nothing else (no JAX, no NumPy, no search)."""
+
+from __future__ import annotations
+
+import shlex
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+from tyro.conf import Positional, arg
+
+from certiformer.cli.options import Flag
+from certiformer.cli.progress import progress_for
+from certiformer.cli.terminal import Terminal
+from certiformer.errors import BadInput
+
+if TYPE_CHECKING:
+    from certiformer.checker import Verdict
+
+SUMMARY = "Check the claim of a run folder from its files alone; nothing that its maker said is believed."
+EXAMPLES = """
+  certiformer check runs/sines                    # the claim in one sentence, or why not
+  certiformer check runs/sines --json --quiet     # for a script: one object, and the exit code
+  certiformer check runs/sines --workers 1        # in this process only
+
+exit codes: 0 certified, 1 refused or refuted, 2 not a run folder or invalid, 3 nothing is claimed
+"""
+
+
+@dataclass(kw_only=True)
+class Options:
+    """The flags of `check`."""
+
+    directory: Annotated[Positional[str], arg(metavar="DIR")]
+    """the run folder"""
+    workers: Annotated[int | None, arg(metavar="N", help_behavior_hint="(default: one per core)")] = None
+    """how many processes share the boxes"""
+    json: Flag = False
+    """print one JSON object"""
+    quiet: Flag = False
+    """no progress"""
+
+
+def run(options: Options, terminal: Terminal) -> int:
+    """Check and say what was found; returns the exit code."""
+    from certiformer.checker import check
+
+    if options.workers is not None and options.workers < 1:
+        raise BadInput(f"--workers is at least 1, not {options.workers}")
+    began = time.monotonic()
+    with progress_for(terminal) as progress:
+
+        def confirmed(done: int, total: int) -> None:
+            progress("check", done, total, f"{done:,} of {total:,} leaves confirmed")
+
+        verdict = check(options.directory, workers=options.workers, progress=confirmed)
+    seconds = time.monotonic() - began
+    if terminal.json:
+        terminal.emit(_facts(verdict, options.directory, seconds))
+    else:
+        _describe(verdict, options.directory, seconds, terminal)
+    return verdict.exit_code
+
+
+def _rules(verdict: Verdict) -> list[str]:
+    from certiformer.certificate import rules_used
+
+    proof = None if verdict.claim is None else verdict.claim.certificate.proof
+    return [] if proof is None else rules_used(proof)
+
+
+def _facts(verdict: Verdict, directory: str, seconds: float) -> dict[str, object]:
+    return {
+        "outcome": verdict.outcome,
+        "level": verdict.level,
+        "upper": None if verdict.upper is None else float(verdict.upper),
+        "lower": None if verdict.lower is None else float(verdict.lower),
+        "reason": verdict.reason,
+        "sentence": verdict.sentence,
+        "rules": _rules(verdict),
+        "seconds": round(seconds, 3),
+        "directory": directory,
+    }
+
+
+def _describe(verdict: Verdict, directory: str, seconds: float, terminal: Terminal) -> None:
+    from certiformer.cli.outcome import bracket_line
+
+    if verdict.outcome == "proved":
+        terminal.fact("certified", verdict.sentence, "good")
+        terminal.fact("error", bracket_line(verdict.lower, verdict.upper))
+        terminal.fact("proof", f"{', then '.join(_rules(verdict))}; {verdict.reason} in balls, {seconds:.1f} s")
+    else:
+        if verdict.sentence:
+            terminal.fact("claim", verdict.sentence)
+        tone = "bad" if verdict.outcome in ("refused", "refuted", "invalid") else "weak"
+        terminal.fact(verdict.outcome, f"{verdict.reason[:1].upper()}{verdict.reason[1:]}.", tone)
+        if verdict.outcome == "refused":
+            terminal.fact("meaning", "these files do not prove the claim; that does not make it false")
+        elif verdict.lower is not None and verdict.outcome != "refuted":
+            terminal.fact("error", bracket_line(verdict.lower, None))
+    _recorded_program(verdict, terminal)
+    terminal.facts("next", [f"certiformer show {shlex.quote(directory)}   # what is claimed and what is not"])
+
+
+def _recorded_program(verdict: Verdict, terminal: Terminal) -> None:
+    """The target as it was recorded, where it is too long for the sentence."""
+    from certiformer.target import formula
+
+    if verdict.claim is None:
+        return
+    lines = [line for text in formula(verdict.claim.target.program) for line in text.splitlines()]
+    if sum(map(len, lines)) > 400:
+        terminal.facts("program", lines)

@@ -1,0 +1,58 @@
+"""`--config FILE.toml`: the keys are the flags (`dry-run = true`), the values are defaults that flags override.
+
+Decimals are read as text: `eps = 0.1` means one tenth, as on the command line.
+"""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+import typing
+from dataclasses import fields
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Any
+
+from certiformer.errors import BadInput
+
+_FRACTION = type("Fraction", (str,), {})  # the text of a TOML number with a decimal point
+
+
+def read_config(kind: type, verb: str, path: str) -> dict[str, Any]:
+    """The values of the file by field of the options `kind`; unknown keys and wrong types are refused."""
+    try:
+        data = tomllib.loads(Path(path).read_text(encoding="utf-8"), parse_float=_FRACTION)
+    except OSError as problem:
+        raise BadInput(f"--config {path} cannot be read: {problem.strerror}") from None
+    except (ValueError, RecursionError) as problem:
+        raise BadInput(f"--config {path} is not a TOML file: {problem}") from None
+    names = {field.name for field in fields(kind)} - {"config"}
+    types = typing.get_type_hints(kind)
+    values = {}
+    for key, value in data.items():
+        name = key.replace("-", "_")
+        if name not in names:
+            near = difflib.get_close_matches(name, names, n=1)
+            known = f"did you mean {near[0]!r}?" if near else f"{verb} knows {', '.join(sorted(names))}"
+            raise BadInput(f"--config {path} has the unknown key {key!r}; {known}")
+        values[name] = _converted(value, types[name], key, path)
+    return values
+
+
+def _converted(value: Any, wanted: Any, key: str, path: str) -> Any:
+    """A TOML value as the type of its field."""
+    if typing.get_origin(wanted) in (typing.Union, UnionType):
+        wanted = next(kind for kind in typing.get_args(wanted) if kind is not NoneType)
+    if typing.get_origin(wanted) is typing.Literal:
+        choices = typing.get_args(wanted)
+        if value in choices and type(value) in map(type, choices):
+            return value
+        raise BadInput(f"--config {path}: {key} is one of {', '.join(map(str, choices))}, not {value!r}")
+    if wanted is str and type(value) in (str, int, _FRACTION):
+        return str(value)
+    if wanted is float and type(value) in (int, _FRACTION):
+        return float(value)
+    if type(value) is wanted:
+        return value
+    words = {str: "a text", float: "a number", int: "a whole number", bool: "true or false"}
+    raise BadInput(f"--config {path}: {key} must be {words[wanted]}, not {value!r}")

@@ -1,0 +1,113 @@
+"""`certiformer VERB ...`: finds the verb, reads its flags, and turns whatever happens into an exit code.
+
+| code | meaning |
+|---|---|
+| 0 | certified, or done |
+| 1 | refuted, or refused by the checker |
+| 2 | bad usage, bad input, or an *invalid* claim |
+| 3 | undecided, or proved by the search only |
+| 70 | a defect of certiformer (`CERTIFORMER_DEBUG=1` shows where) |
+| 130 | interrupted |
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+
+from certiformer._version import __version__
+from certiformer.cli.terminal import Terminal
+from certiformer.errors import BadInput, MissingExtra
+
+VERBS = {
+    "build": "turn a function into a transformer with a proof",
+    "prove": "bound the error of a transformer that you bring",
+    "check": "ask the independent checker about a run folder",
+    "show": "the claim of a run folder in one sentence, and what it does not say",
+    "theorem": "the theorems behind it all: statements, assumptions, sources",
+    "bench": "repeat the figures we claim, on this machine",
+}
+
+OVERVIEW = """certiformer {version}: transformers with mathematical guarantees
+
+usage: certiformer VERB ...        (certiformer VERB --help has the flags and more examples)
+
+{verbs}
+
+start here:
+  certiformer build "sin(x1)+sin(x2)" --on "[0,2*pi]^2" --eps 0.1   # a function becomes a proved transformer
+  certiformer check runs/sin-x1-sin-x2                              # an independent program checks the proof
+  certiformer show runs/sin-x1-sin-x2                               # what is claimed, and what is not
+  python -m certiformer                                             # a short demonstration"""
+
+UNLISTED = ("demo",)  # what `python -m certiformer` runs
+BUG_CODE, INTERRUPTED_CODE = 70, 130
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; returns its exit code and lets no exception out."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    terminal = Terminal(json="--json" in given, quiet="--quiet" in given)
+    try:
+        code = _dispatch(given, terminal)
+    except SystemExit as stop:  # tyro: help was shown (0) or the usage is wrong (2)
+        code = stop.code if isinstance(stop.code, int) else 0
+    except (BadInput, MissingExtra) as problem:
+        code = terminal.error(str(problem), 2)
+    except KeyboardInterrupt:
+        code = terminal.error("interrupted", INTERRUPTED_CODE)
+    except OSError as problem:
+        code = terminal.error(_system_sentence(problem), 2)
+    except Exception as defect:
+        code = _defect(defect, terminal)
+    terminal.close()
+    return code
+
+
+def _dispatch(given: list[str], terminal: Terminal) -> int:
+    if not given or given[0] in ("-h", "--help", "help"):
+        terminal.say(overview())
+        return 0
+    verb, rest = given[0], given[1:]
+    if verb in ("--version", "-V"):
+        terminal.say(f"certiformer {__version__}")
+        return 0
+    if verb not in (*VERBS, *UNLISTED):
+        near = difflib.get_close_matches(verb, VERBS, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else f"the verbs are {', '.join(VERBS)}"
+        raise BadInput(f"there is no verb {verb!r}; {hint}")
+    from certiformer.cli.options import parse
+
+    module = import_module(f"certiformer.cli.{verb}")
+    options = parse(module, verb, rest, terminal)
+    return module.run(options, terminal)
+
+
+def overview() -> str:
+    """What `certiformer` alone prints."""
+    verbs = "\n".join(f"  {verb:<9} {line}" for verb, line in VERBS.items())
+    return OVERVIEW.format(version=__version__, verbs=verbs)
+
+
+def _system_sentence(problem: OSError) -> str:
+    place = f"{problem.filename}: " if problem.filename else ""
+    return f"{place}{problem.strerror or problem}"
+
+
+def _defect(defect: Exception, terminal: Terminal) -> int:
+    """A mistake of ours: one sentence, and where to see more."""
+    if os.environ.get("CERTIFORMER_DEBUG"):
+        import traceback
+
+        traceback.print_exception(defect, file=sys.stderr)
+    first = (str(defect).strip().splitlines() or [""])[0][:200]
+    sentence = f"this is a defect of certiformer, not of your input ({type(defect).__name__}: {first})"
+    advice = "please report it with the command and what CERTIFORMER_DEBUG=1 prints"
+    return terminal.error(f"{sentence}; {advice}", BUG_CODE)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,112 @@
+"""From arguments to the `Options` of a verb, through tyro: flags, then the keys of `--config`, then the defaults."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import re
+import sys
+from collections.abc import Sequence
+from dataclasses import fields
+from types import ModuleType
+from typing import Annotated, Any
+
+import tyro
+from tyro.conf import arg
+
+from certiformer.cli.config_file import read_config
+from certiformer.cli.terminal import Terminal
+from certiformer.errors import BadInput
+
+Flag = Annotated[bool, arg(help_behavior_hint="")]
+"""A switch that is off unless it is given."""
+
+OptionalText = Annotated[str | None, arg(metavar="TEXT", help_behavior_hint="")]
+OptionalFolder = Annotated[str | None, arg(metavar="DIR", help_behavior_hint="")]
+OptionalFile = Annotated[str | None, arg(metavar="FILE.toml", help_behavior_hint="")]
+
+_BOX_LINES = re.compile(r"[╭╮╰╯│─┌┐└┘|]+|^\++|-{3,}|\+-+|\x1b\[[0-9;]*m", re.MULTILINE)
+_FOOTER = re.compile(r"For full helptext.*", re.DOTALL)
+
+
+def parse(module: ModuleType, verb: str, arguments: Sequence[str], terminal: Terminal) -> Any:
+    """The options of a verb; usage errors end in `SystemExit(2)`, or in `BadInput` when JSON was asked for."""
+    given = [_as_value(argument) for argument in arguments]
+    default = _defaults(module.Options, verb, given)
+    if os.environ.get("NO_COLOR"):
+        tyro._experimental_options["ansi_codes"] = False
+    errors = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(errors):
+            options = tyro.cli(
+                module.Options,
+                args=given,
+                prog=f"certiformer {verb}",
+                description=module.SUMMARY,
+                default=default,
+                config=(tyro.conf.FlagCreatePairsOff, tyro.conf.HelptextFromCommentsOff),
+            )
+    except SystemExit as stop:
+        if stop.code:
+            if terminal.json:
+                raise BadInput(one_line(errors.getvalue())) from None
+            sys.stderr.write(errors.getvalue())
+            raise SystemExit(2) from None
+        terminal.say(f"\nexamples:\n{module.EXAMPLES.rstrip()}")
+        raise
+    return _stripped(options)
+
+
+def one_line(message: str) -> str:
+    """tyro's message without its box, as one sentence.
+
+    >>> one_line("╭─ Bad ─────╮\\n│ no --x │\\n│ ─────── │\\n│ For full helptext, run p │\\n╰────────╯")
+    'Bad: no --x'
+    """
+    lines = [re.sub(r"\s+", " ", line).strip() for line in _BOX_LINES.sub(" ", message).splitlines()]
+    title, *rest = [line for line in lines if line] or ["bad usage"]
+    body = _FOOTER.sub("", " ".join(rest)).strip()
+    return f"{title}: {body}" if body else title
+
+
+def _as_value(argument: str) -> str:
+    """Let a value begin with a minus sign (`-x1**2`, `-1`): only `-h` and words after `--` are flags."""
+    return f" {argument}" if re.match(r"-[^-h]", argument) else argument
+
+
+def _stripped(options: Any) -> Any:
+    """Without the blanks that `_as_value` put before values."""
+    for field in fields(options):
+        value = getattr(options, field.name)
+        if isinstance(value, str):
+            object.__setattr__(options, field.name, value.strip())
+    return options
+
+
+def _defaults(kind: type, verb: str, given: Sequence[str]) -> Any:
+    """The options of the configuration file, with tyro's mark where a value is still needed."""
+    path = _config_path(given)
+    if path is None:
+        return tyro.MISSING_NONPROP
+    values = read_config(kind, verb, path)
+    for name in [name for name, value in values.items() if value is True]:
+        if f"--{name.replace('_', '-')}" in given:
+            del values[name]  # tyro would offer `--no-...` only, and the flag says the same
+    needed = {field.name: tyro.MISSING for field in fields(kind) if not _has_default(field)}
+    return kind(**{**needed, **values})
+
+
+def _has_default(field: Any) -> bool:
+    from dataclasses import MISSING
+
+    return field.default is not MISSING or field.default_factory is not MISSING
+
+
+def _config_path(given: Sequence[str]) -> str | None:
+    for position, argument in enumerate(given):
+        if argument == "--config" and position + 1 < len(given):
+            return given[position + 1]
+        if argument.startswith("--config="):
+            return argument.partition("=")[2]
+    return None

@@ -1,0 +1,133 @@
+"""What `build` and `prove` say when they are done: about ten lines, or one JSON object."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from certiformer.cli.progress import progress_for
+from certiformer.cli.terminal import Terminal
+
+if TYPE_CHECKING:
+    from certiformer.search import Run
+
+FILES = ("model.safetensors", "config.json", "target.json", "certificate.json", "leaves.bin")
+REPORT = "report.html"
+TONES = {"certified": "good", "refuted": "bad", "invalid": "bad"}
+
+
+def carry_out(command: Callable[..., Run], terminal: Terminal) -> int:
+    """Run the search with progress, draw the report, print the result; returns the exit code."""
+    try:
+        with progress_for(terminal) as progress:
+            run = command(progress=progress)
+            if run.directory is not None and run.model is not None:
+                progress("report", 0, None, "")
+                write_report(run, terminal, checked=run.level == 2)
+    except KeyboardInterrupt:
+        again = shlex.join(["certiformer", *sys.argv[1:]])
+        return terminal.error(f"interrupted; the same command resumes: {again}", 130)
+    if terminal.json:
+        terminal.emit({**run.summary(), "sentence": claim_of(run)})
+    else:
+        describe(run, terminal)
+    return run.outcome.exit_code(run.level)
+
+
+def claim_of(run: Run) -> str:
+    """The claim in one sentence."""
+    from certiformer.report import claim_sentence
+    from certiformer.target import formula
+
+    target = run.target
+    sizes = target.domain.dimension, len(target.program.outputs)
+    return claim_sentence(*sizes, str(target.domain), formula(target.program), run.certificate.epsilon)
+
+
+def write_report(run: Run, terminal: Terminal, *, checked: bool) -> Path | None:
+    """Draw `report.html` into the run folder; a picture that fails never spoils a proof."""
+    from certiformer import report
+    from certiformer.certificate import write_atomically
+    from certiformer.search.report_data import report_data
+
+    if run.directory is None:
+        return None
+    path = run.directory / REPORT
+    try:
+        write_atomically(path, report.write(report_data(run, checked=checked)).encode("utf-8"))
+    except (ArithmeticError, LookupError, OSError, RuntimeError, TypeError, ValueError) as problem:
+        terminal.note(f"the report could not be drawn ({type(problem).__name__}: {problem}); the proof is not affected")
+        return None
+    return path
+
+
+def describe(run: Run, terminal: Terminal) -> None:
+    """The result for a reader."""
+    from certiformer.report import verdict
+
+    word = verdict(run.outcome.value, run.level, checked=True)
+    if run.model is not None:
+        terminal.fact("built" if run.certificate.method != "given" else "model", size_line(run))
+    terminal.fact("error", bracket_line(run.certificate.lower, run.certificate.upper))
+    terminal.fact(word if len(word) < 11 else "proved", _result_line(run, word), TONES.get(word, "weak"))
+    if run.certificate.proof is not None:
+        terminal.fact("proof", proof_line(run))
+    if run.directory is not None:
+        present = [name for name in (*FILES, REPORT) if (run.directory / name).exists()]
+        terminal.fact("folder", f"{run.directory} ({', '.join(present)})")
+        terminal.facts("next", next_commands(run, str(run.directory)))
+
+
+def _result_line(run: Run, word: str) -> str:
+    claim, reason = claim_of(run), run.certificate.reason
+    if word == "certified":
+        return claim
+    if word == "proved (numerical)":
+        return f"(numerical, level 1 only) {claim}"
+    return f"{reason[:1].upper()}{reason[1:]}. The claim was: {claim[0].lower()}{claim[1:]}"
+
+
+def size_line(run: Run) -> str:
+    """The transformer in one line."""
+    facts = run.summary()
+    blocks = len(run.model.config.blocks) if run.model is not None else 0
+    parts = [_count(blocks, "block"), _count(facts["heads"], "head"), _count(facts["registers"], "register")]
+    how = "" if run.certificate.method == "given" else f" (method {run.certificate.method})"
+    return f"{', '.join(parts)}, {facts['nonzero']:,} nonzero of {facts['dense']:,} weights{how}"
+
+
+def bracket_line(lower: str | None, upper: str | None) -> str:
+    """Where the largest error lies, both ends rounded outward."""
+    from certiformer.report.numbers import bound_text
+
+    if upper is None and lower is None:
+        return "no bound of sup |T - f| was proved"
+    if upper is None:
+        return f"{bound_text(lower, up=False)} <= sup |T - f|, and no upper bound was proved"
+    return f"{bound_text(lower or '0', up=False)} <= sup |T - f| <= {bound_text(upper, up=True)}"
+
+
+def proof_line(run: Run) -> str:
+    """The rules the proof rests on, and the time it took."""
+    facts = run.summary()
+    leaves = f" ({facts['leaves']:,} leaves)" if facts["leaves"] else ""
+    steps = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in run.certificate.seconds.items() if seconds >= 0.05)
+    return f"{', then '.join(facts['rules'])}{leaves}; {facts['seconds']:.1f} s in all{f': {steps}' if steps else ''}"
+
+
+def next_commands(run: Run, directory: str) -> Sequence[str]:
+    """What a reader may want to type now."""
+    folder = shlex.quote(directory)
+    commands = [f"certiformer check {folder}", f"certiformer show {folder} --open"]
+    comments = ["the independent checker alone", "what is claimed and what is not, with pictures"]
+    if run.outcome.value == "undecided":
+        comments[0] = "confirms that nothing is claimed"
+    width = max(map(len, commands))
+    return [f"{command:<{width}}   # {comment}" for command, comment in zip(commands, comments, strict=True)]
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

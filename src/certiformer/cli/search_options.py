@@ -1,0 +1,51 @@
+"""The flags that `build` and `prove` share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from tyro.conf import arg
+
+from certiformer.cli.options import Flag, OptionalFile, OptionalFolder
+
+SEARCH_KEYS = ("rule", "level", "boxes", "seconds", "quality", "order", "seed")
+
+
+@dataclass(kw_only=True)
+class SearchOptions:
+    """How hard to search, how strictly to check, and where to put the result."""
+
+    on: Annotated[str, arg(metavar="BOX")]
+    """the box, for instance "[0,2*pi]^2" or "[0,1]x[-1,2]" """
+    eps: Annotated[str, arg(metavar="E")]
+    """the tolerance, an exact number: 0.1, 1e-3, 1/100"""
+    rule: Literal["auto", "boxes", "theorem", "sum"] = "auto"
+    """the kind of proof; auto tries the cheap ones first"""
+    level: Literal[1, 2] = 2
+    """2 ends with the independent checker, 1 stops after the float64 search"""
+    boxes: Annotated[int, arg(metavar="N", help_behavior_hint="(default: 2,000,000)")] = 2_000_000
+    """give up the search after N boxes"""
+    seconds: Annotated[float, arg(metavar="S", help_behavior_hint="(default: 600)")] = 600.0
+    """give up the search after S seconds"""
+    quality: Annotated[float, arg(metavar="Q")] = 0.1
+    """how close the proved upper end should come to the lower end: 0.1 is within ten per cent"""
+    order: Annotated[int | None, arg(metavar="K", help_behavior_hint="(default: chosen)")] = None
+    """the order of the Taylor forms of a proof by boxes"""
+    seed: Annotated[int, arg(metavar="N")] = 0
+    """the seed of every random choice"""
+    out: OptionalFolder = None
+    """the run folder (default: runs/<name>, then -2, ...)"""
+    force: Flag = False
+    """replace a finished run in --out"""
+    config: OptionalFile = None
+    """read flags from a TOML file; flags given here win"""
+    json: Flag = False
+    """print one JSON object"""
+    quiet: Flag = False
+    """no progress"""
+
+    def search_arguments(self) -> dict[str, Any]:
+        """What `search.build` and `search.prove` take besides the target."""
+        chosen = {name: getattr(self, name) for name in SEARCH_KEYS}
+        return {**chosen, "on": self.on, "eps": self.eps, "out": self.out, "force": self.force, "keep": True}

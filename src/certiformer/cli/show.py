@@ -1,0 +1,139 @@
+"""`certiformer show`: what a run folder says about itself. It believes the folder; `check` does not."""
+
+from __future__ import annotations
+
+import shlex
+import webbrowser
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+from tyro.conf import Positional, arg
+
+from certiformer.cli.options import Flag
+from certiformer.cli.terminal import Terminal
+from certiformer.errors import BadInput
+
+SUMMARY = "Say what a run folder claims, in one sentence, and what it does not claim."
+EXAMPLES = """
+  certiformer show runs/sines            # claim, bracket, sizes, rules, what is not claimed
+  certiformer show runs/sines --open     # also open the report with its pictures
+  certiformer show runs/sines --json     # for a script
+
+exit codes: 0 done, 2 not a run folder
+"""
+
+
+@dataclass(kw_only=True)
+class Options:
+    """The flags of `show`."""
+
+    directory: Annotated[Positional[str], arg(metavar="DIR")]
+    """the run folder"""
+    open: Flag = False
+    """open report.html in the browser, drawing it first if it is missing"""
+    json: Flag = False
+    """print one JSON object"""
+    quiet: Flag = False
+    """the sentence only"""
+
+
+def run(options: Options, terminal: Terminal) -> int:
+    """Read the folder and say what it holds; returns the exit code."""
+    facts = read_facts(options.directory)
+    if options.open:
+        facts["report"] = str(_opened(Path(options.directory), terminal))
+    if terminal.json:
+        terminal.emit(facts)
+    elif options.quiet:
+        terminal.say(facts["sentence"])
+    else:
+        _describe(facts, terminal)
+    return 0
+
+
+def read_facts(directory: str) -> dict[str, Any]:
+    """Everything `show` says, as JSON data; nothing is verified beyond the shape of the files."""
+    from certiformer.certificate import CERTIFICATE, CONFIG, LEAVES, MODEL, TARGET, Certificate
+    from certiformer.certificate import parse_json, read_bytes, rules_used
+    from certiformer.certificate.splits import LEAF
+    from certiformer.checker.weights import read_model
+    from certiformer.report import NOT_CLAIMED, claim_sentence, verdict
+    from certiformer.target import formula, target_from_text
+
+    folder = Path(directory)
+    if not (folder / CERTIFICATE).is_file():
+        raise BadInput(f"{directory} is not the folder of a finished run: it has no {CERTIFICATE}")
+    certificate = Certificate.from_json(parse_json(read_bytes(folder / CERTIFICATE), CERTIFICATE))
+    target = target_from_text(read_bytes(folder / TARGET))
+    model = read_bytes(folder / MODEL)
+    config, tensors = read_model(read_bytes(folder / CONFIG), model)
+    masks = {name for name in tensors if name.endswith(".mask")}
+    weights = [tensor.data for name, tensor in tensors.items() if name not in masks]
+    groups = [group for block in config["blocks"] if block["attention"] for group in block["attention"]["heads"]]
+    sizes = target.domain.dimension, len(target.program.outputs)
+    programs = formula(target.program)
+    return {
+        "sentence": claim_sentence(*sizes, str(target.domain), programs, certificate.epsilon),
+        "recorded": verdict(certificate.outcome.value, certificate.level, checked=False),
+        "outcome": certificate.outcome.value,
+        "level": certificate.level,
+        "epsilon": certificate.epsilon,
+        "lower": certificate.lower,
+        "upper": certificate.upper,
+        "reason": certificate.reason,
+        "source": target.source,
+        "program": programs,
+        "domain": str(target.domain),
+        "method": certificate.method,
+        "rules": [] if certificate.proof is None else rules_used(certificate.proof),
+        "leaves": read_bytes(folder / LEAVES).count(LEAF),
+        "blocks": len(config["blocks"]) * config["loops"],
+        "heads": sum(group["count"] for group in groups),
+        "registers": config["registers"],
+        "nonzero": sum(sum(1 for value in numbers if value) for numbers in weights),
+        "dense": sum(map(len, weights)),
+        "bytes": len(model),
+        "seconds": round(sum(certificate.seconds.values()), 3),
+        "versions": certificate.versions,
+        "not_claimed": [f"{subject}: {text}" for subject, text in NOT_CLAIMED],
+        "report": str(folder / "report.html") if (folder / "report.html").is_file() else None,
+        "directory": directory,
+    }
+
+
+def _describe(facts: dict[str, Any], terminal: Terminal) -> None:
+    from certiformer.cli.outcome import TONES, bracket_line
+    from certiformer.report.numbers import size_text
+
+    terminal.fact("claim", facts["sentence"], "strong")
+    reason = f": {facts['reason']}" if facts["reason"] and facts["outcome"] != "proved" else ""
+    level = f" at level {facts['level']}" if facts["outcome"] == "proved" else ""
+    tone = TONES.get(facts["recorded"], "weak")
+    terminal.fact("recorded", f"{facts['outcome']}{level}{reason} (not verified here; `check` does that)", tone)
+    terminal.fact("error", bracket_line(facts["lower"], facts["upper"]))
+    leaves = f" ({facts['leaves']:,} leaves)" if facts["leaves"] else ""
+    terminal.fact("rests on", f"{', then '.join(facts['rules'])}{leaves}" if facts["rules"] else "no proof")
+    sizes = f"{facts['blocks']} blocks, {facts['heads']} heads, {facts['registers']:,} registers"
+    weights = f"{facts['nonzero']:,} nonzero of {facts['dense']:,} weights, {size_text(facts['bytes'])}"
+    terminal.fact("size", f"{sizes}, {weights} (method {facts['method']})")
+    for number, sentence in enumerate(facts["not_claimed"]):
+        terminal.fact("not said" if number == 0 else "", sentence)
+    folder = shlex.quote(facts["directory"])
+    report = f"{facts['report']}" if facts["report"] else f"none yet; certiformer show {folder} --open draws it"
+    terminal.fact("report", report)
+    terminal.facts("next", [f"certiformer check {folder}   # believes nothing of the above"])
+
+
+def _opened(folder: Path, terminal: Terminal) -> Path:
+    """The report, drawn if it is missing and shown in the browser."""
+    path = folder / "report.html"
+    if not path.is_file():
+        from certiformer.cli.outcome import write_report
+        from certiformer.search import load
+
+        if write_report(load(folder), terminal, checked=False) is None:
+            raise BadInput(f"{path} could not be drawn")
+    if not webbrowser.open(path.resolve().as_uri()):
+        terminal.note(f"no browser was found; open {path.resolve()} yourself")
+    return path

@@ -1,0 +1,111 @@
+"""`certiformer theorem`: the list of theorems, or one of them in full."""
+
+from __future__ import annotations
+
+import textwrap
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+from tyro.conf import Positional, arg
+
+from certiformer.cli.options import Flag
+from certiformer.cli.terminal import Terminal
+
+if TYPE_CHECKING:
+    from certiformer.theorem import Entry
+
+SUMMARY = "List the theorems that the guarantees rest on, or print one: statement, assumptions, sources."
+EXAMPLES = """
+  certiformer theorem                                  # all, by the verb that uses them, with their status
+  certiformer theorem voronoi_second_order             # one in full
+  certiformer theorem voronoi_second_order --bibtex    # its sources for your paper
+  certiformer theorem --bibtex > sources.bib           # the sources of all
+
+exit codes: 0 done, 2 no such theorem
+"""
+
+
+@dataclass(kw_only=True)
+class Options:
+    """The flags of `theorem`."""
+
+    id: Annotated[Positional[str | None], arg(metavar="[ID]", help_behavior_hint="")] = None
+    """a theorem's id, or its last part (default: list them all)"""
+    bibtex: Flag = False
+    """print the sources as BibTeX entries"""
+    json: Flag = False
+    """print one JSON object"""
+
+
+def run(options: Options, terminal: Terminal) -> int:
+    """Print what was asked for; returns the exit code."""
+    from certiformer.theorem import all_theorems, find
+
+    entries = [find(options.id)] if options.id else all_theorems()
+    if options.bibtex:
+        _bibtex(entries, terminal)
+    elif terminal.json:
+        facts = [_facts(entry, whole=bool(options.id)) for entry in entries]
+        terminal.emit(facts[0] if options.id else {"theorems": facts})
+    elif options.id:
+        _print_one(entries[0], terminal)
+    else:
+        _print_all(entries, terminal)
+    return 0
+
+
+def _bibtex(entries: list[Entry], terminal: Terminal) -> None:
+    from certiformer.theorem import bibtex
+
+    keys = list(dict.fromkeys(key for entry in entries for key in entry.record.citations))
+    if terminal.json:
+        terminal.emit({"bibtex": {key: bibtex(key) for key in keys}})
+    else:
+        terminal.say("\n\n".join(bibtex(key) for key in keys))
+
+
+def _facts(entry: Entry, whole: bool) -> dict[str, Any]:
+    record = entry.record
+    facts = {
+        "id": record.id,
+        "title": record.title,
+        "kind": record.kind,
+        "verb": record.verb,
+        "status": entry.status,
+        "sources": list(record.sources),
+        "assumptions": [{"name": a.name, "text": a.text, "status": a.status} for a in record.assumptions],
+        "uses": list(record.uses),
+    }
+    return {**facts, "sections": entry.sections} if whole else facts
+
+
+def _print_all(entries: list[Entry], terminal: Terminal) -> None:
+    for verb in dict.fromkeys(entry.record.verb for entry in sorted(entries, key=lambda entry: entry.record.verb)):
+        terminal.say(terminal.paint(f"used by {verb}" if verb != "theorem" else "on their own", "strong"))
+        own = sorted((e for e in entries if e.record.verb == verb), key=lambda e: (e.status, e.record.id))
+        width = max(len(entry.record.id) for entry in own)
+        for entry in own:
+            terminal.say(f"  {entry.record.id:<{width}}  {entry.status:<11}  {entry.record.title}")
+        terminal.say()
+    terminal.say("status: checked (a rule of the checker or tests of its own), implemented (code), stated (text only)")
+    terminal.say("certiformer theorem ID prints one in full")
+
+
+def _print_one(entry: Entry, terminal: Terminal) -> None:
+    from certiformer.theorem import cite
+
+    record = entry.record
+    terminal.say(terminal.paint(record.title, "strong"))
+    terminal.say(f"{record.id}: {record.kind}, {entry.status}, used by `{record.verb}`")
+    for name, text in entry.sections.items():
+        terminal.say(f"\n{terminal.paint(name, 'strong')}")
+        terminal.say(textwrap.indent(text, "  "))
+    if record.assumptions:
+        terminal.say(f"\n{terminal.paint('Which assumptions are checked', 'strong')}")
+        for assumption in record.assumptions:
+            terminal.say(f"  {assumption.status:<8} {assumption.name}: {assumption.text}")
+    terminal.say(f"\n{terminal.paint('Works cited', 'strong')}")
+    for key in dict.fromkeys(record.citations):
+        terminal.say(f"  {cite(key)}")
+    if record.uses:
+        terminal.say(f"\nuses {', '.join(record.uses)}")
