@@ -15,10 +15,15 @@ BINARY = ("add", "sub", "mul", "div", "min", "max")
 def random_program(rng: random.Random, inputs: int, operations: int) -> Program:
     """A program of about `operations` random operations; the later ones read the earlier ones."""
     build = Builder()
-    nodes = [build.var(i) for i in range(inputs)] + [build.rational(Fraction(rng.randrange(-8, 9), 4)), build.constant("pi")]
+    variables = [build.var(i) for i in range(inputs)]
+    nodes = [build.constant("pi"), build.rational(Fraction(rng.randrange(-8, 9), 4)), *variables]
+
+    def operand() -> int:
+        """A variable, or an earlier node: recent ones are preferred, so that expressions become deep."""
+        return rng.choice(variables) if rng.random() < 0.3 else nodes[-1 - min(int(rng.expovariate(0.5)), len(nodes) - 1)]
+
     while len(nodes) < inputs + 2 + operations:
-        # Recent nodes are preferred, so that expressions become deep.
-        a, b, x, y = (nodes[-1 - min(int(rng.expovariate(0.5)), len(nodes) - 1)] for _ in range(4))
+        a, b, x, y = (operand() for _ in range(4))
         kind = rng.random()
         try:
             if kind < 0.4:

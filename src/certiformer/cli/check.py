@@ -89,7 +89,7 @@ def _describe(verdict: Verdict, directory: str, seconds: float, terminal: Termin
     if verdict.outcome == "proved":
         terminal.fact("certified", verdict.sentence, "good")
         terminal.fact("error", bracket_line(verdict.lower, verdict.upper))
-        terminal.fact("proof", f"{', then '.join(_rules(verdict))}; {verdict.reason} in balls, {seconds:.1f} s")
+        terminal.fact("proof", f"{', then '.join(_rules(verdict))}; {verdict.reason} in balls, {seconds:.2f} s")
     else:
         if verdict.sentence:
             terminal.fact("claim", verdict.sentence)

@@ -6,7 +6,7 @@ import shlex
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from certiformer.cli.progress import progress_for
 from certiformer.cli.terminal import Terminal
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 FILES = ("model.safetensors", "config.json", "target.json", "certificate.json", "leaves.bin")
 REPORT = "report.html"
+NUMERICAL = "proved (numerical)"
 TONES = {"certified": "good", "refuted": "bad", "invalid": "bad"}
 
 
@@ -71,8 +72,10 @@ def describe(run: Run, terminal: Terminal) -> None:
     word = verdict(run.outcome.value, run.level, checked=True)
     if run.model is not None:
         terminal.fact("built" if run.certificate.method != "given" else "model", size_line(run))
-    terminal.fact("error", bracket_line(run.certificate.lower, run.certificate.upper))
-    terminal.fact(word if len(word) < 11 else "proved", _result_line(run, word), TONES.get(word, "weak"))
+    if run.outcome.value != "invalid":
+        terminal.fact("error", bracket_line(run.certificate.lower, run.certificate.upper))
+    label = "level 1" if word == NUMERICAL else word
+    terminal.fact(label, _result_line(run, word), TONES.get(word, "weak"))
     if run.certificate.proof is not None:
         terminal.fact("proof", proof_line(run))
     if run.directory is not None:
@@ -85,8 +88,8 @@ def _result_line(run: Run, word: str) -> str:
     claim, reason = claim_of(run), run.certificate.reason
     if word == "certified":
         return claim
-    if word == "proved (numerical)":
-        return f"(numerical, level 1 only) {claim}"
+    if word == NUMERICAL:
+        return f"{NUMERICAL}: {claim[0].lower()}{claim[1:]} The independent checker was not asked."
     return f"{reason[:1].upper()}{reason[1:]}. The claim was: {claim[0].lower()}{claim[1:]}"
 
 
@@ -94,9 +97,18 @@ def size_line(run: Run) -> str:
     """The transformer in one line."""
     facts = run.summary()
     blocks = len(run.model.config.blocks) if run.model is not None else 0
-    parts = [_count(blocks, "block"), _count(facts["heads"], "head"), _count(facts["registers"], "register")]
     how = "" if run.certificate.method == "given" else f" (method {run.certificate.method})"
-    return f"{', '.join(parts)}, {facts['nonzero']:,} nonzero of {facts['dense']:,} weights{how}"
+    return sizes_text({**facts, "blocks": blocks}) + how
+
+
+def sizes_text(facts: dict[str, Any]) -> str:
+    """How large a transformer is, from its counts.
+
+    >>> sizes_text({"blocks": 1, "heads": 2, "registers": 1600, "nonzero": 9, "dense": 12})
+    '1 block, 2 heads, 1,600 registers, 9 nonzero of 12 weights'
+    """
+    parts = [_count(facts[f"{noun}s"], noun) for noun in ("block", "head", "register")]
+    return f"{', '.join(parts)}, {facts['nonzero']:,} nonzero of {facts['dense']:,} weights"
 
 
 def bracket_line(lower: str | None, upper: str | None) -> str:

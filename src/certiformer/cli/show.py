@@ -103,7 +103,7 @@ def read_facts(directory: str) -> dict[str, Any]:
 
 
 def _describe(facts: dict[str, Any], terminal: Terminal) -> None:
-    from certiformer.cli.outcome import TONES, bracket_line
+    from certiformer.cli.outcome import TONES, bracket_line, sizes_text
     from certiformer.report.numbers import size_text
 
     terminal.fact("claim", facts["sentence"], "strong")
@@ -114,9 +114,7 @@ def _describe(facts: dict[str, Any], terminal: Terminal) -> None:
     terminal.fact("error", bracket_line(facts["lower"], facts["upper"]))
     leaves = f" ({facts['leaves']:,} leaves)" if facts["leaves"] else ""
     terminal.fact("rests on", f"{', then '.join(facts['rules'])}{leaves}" if facts["rules"] else "no proof")
-    sizes = f"{facts['blocks']} blocks, {facts['heads']} heads, {facts['registers']:,} registers"
-    weights = f"{facts['nonzero']:,} nonzero of {facts['dense']:,} weights, {size_text(facts['bytes'])}"
-    terminal.fact("size", f"{sizes}, {weights} (method {facts['method']})")
+    terminal.fact("size", f"{sizes_text(facts)}, {size_text(facts['bytes'])} (method {facts['method']})")
     for number, sentence in enumerate(facts["not_claimed"]):
         terminal.fact("not said" if number == 0 else "", sentence)
     folder = shlex.quote(facts["directory"])

@@ -41,7 +41,7 @@ MEASURED = {
     "log": 0.52,
     "sin": 0.52,
     "cos": 7.96,
-    "tan": 0.69,
+    "tan": 1.83,
     "tanh": 6.5,
     "atan": 0.52,
     "erf": 1.01,
@@ -52,7 +52,7 @@ MEASURED = {
 is that at the double nearest an odd multiple of pi/2; elsewhere it is 0.52.
 """
 
-ULPS = {"sqrt": 2, "exp": 8, "log": 4, "sin": 4, "cos": 32, "tan": 4, "tanh": 32, "atan": 4, "erf": 8}
+ULPS = {"sqrt": 2, "exp": 8, "log": 4, "sin": 4, "cos": 32, "tan": 8, "tanh": 32, "atan": 4, "erf": 8}
 """Allowance used, in units in the last place: at least four times `MEASURED` (sqrt: rounded correctly by IEEE 754)."""
 
 

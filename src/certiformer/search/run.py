@@ -55,6 +55,16 @@ class Run:
         """Whether the claim is proved and the independent checker accepted the proof."""
         return self.outcome is Outcome.PROVED and self.level == 2
 
+    @property
+    def upper(self) -> float | None:
+        """The proved upper end of the bracket of sup |T - f|."""
+        return None if self.certificate.upper is None else float(self.certificate.upper)
+
+    @property
+    def lower(self) -> float | None:
+        """The proved lower end of the bracket."""
+        return None if self.certificate.lower is None else float(self.certificate.lower)
+
     def evaluate(self, points: Num[np.ndarray, "points inputs"] | list) -> Float[np.ndarray, "points outputs"]:
         """The transformer's outputs at rows (x1, ..., xD)."""
         if self.model is None:
@@ -84,8 +94,8 @@ class Run:
             "outcome": c.outcome.value,
             "level": c.level,
             "epsilon": float(c.epsilon) if _is_float(c.epsilon) else c.epsilon,
-            "lower": None if c.lower is None else float(c.lower),
-            "upper": None if c.upper is None else float(c.upper),
+            "lower": self.lower,
+            "upper": self.upper,
             "method": c.method,
             "rules": [] if c.proof is None else rules_used(c.proof),
             "apriori": None if c.apriori is None else float(c.apriori),

@@ -1,0 +1,102 @@
+"""`certiformer bench check`: the figures that we claim for building, proving and checking, measured on this machine.
+
+    python benchmarks/check.py                     # everything, a few minutes
+    python benchmarks/check.py sine-search trained # some cases
+    python benchmarks/check.py --list
+    python benchmarks/check.py --json
+
+Each case (`cases.py`) runs in a process of its own, held to two cores, so that times and peak memory are its own. Times are
+seconds on the clock; a busy machine makes them worse, so the load is printed. Exit code 1 means that a goal was missed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+CORES = 2
+SOURCES = Path(__file__).resolve().parent.parent / "src"
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Runs the cases and returns the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="*", help="cases to run (default: all)")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument("--list", action="store_true", help="print the names of the cases")
+    parser.add_argument("--case", help=argparse.SUPPRESS)  # run one case here, in the process made for it
+    chosen = parser.parse_args(arguments)
+    import cases
+
+    if chosen.case:
+        print(json.dumps(cases.run(chosen.case)))
+        return 0
+    unknown = [name for name in chosen.names if name not in cases.CASES]
+    if unknown:
+        parser.error(f"there is no case {unknown[0]!r}; the cases are {', '.join(cases.CASES)}")
+    if chosen.list:
+        print("\n".join(f"{name:14} {function.__doc__}" for name, function in cases.CASES.items()))
+        return 0
+    results = []
+    if not chosen.json:
+        print(f"{CORES} cores, load {os.getloadavg()[0]:.1f} at the start", flush=True)
+    for name in chosen.names or list(cases.CASES):
+        figures = measure(name)
+        results += figures
+        if not chosen.json:
+            print("\n".join(line(figure) for figure in figures), flush=True)
+    missed = [figure["what"] for figure in results if not figure["ok"]]
+    if chosen.json:
+        print(json.dumps({"cores": CORES, "load": os.getloadavg(), "figures": results, "missed": missed}, indent=1))
+    else:
+        print(f"\n{len(results) - len(missed)} of {len(results)} goals reached" + "".join(f"\nmissed: {m}" for m in missed))
+    return 1 if missed else 0
+
+
+def measure(name: str) -> list[dict]:
+    """The figures of one case, each with the name of its case and whether its goal was reached."""
+    command = [sys.executable, str(Path(__file__).resolve()), "--case", name]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment(), preexec_fn=hold_to_cores)
+    if done.returncode:
+        last = (done.stderr.strip().splitlines() or ["no message"])[-1]
+        figures = [{"what": f"{name} ended with an error", "goal": 0.0, "measured": None, "unit": "", "note": last}]
+    else:
+        figures = json.loads(done.stdout.strip().splitlines()[-1])
+    return [{"case": name, **figure, "ok": reached(figure)} for figure in figures]
+
+
+def reached(figure: dict) -> bool:
+    """Whether a measured figure stays within its goal; what was not measured (None) never does.
+
+    >>> reached({"goal": 1.0, "measured": 0.5}), reached({"goal": 1.0, "measured": None})
+    (True, False)
+    """
+    return figure["measured"] is not None and figure["measured"] <= figure["goal"]
+
+
+def line(figure: dict) -> str:
+    """One row of the table."""
+    measured = "-" if figure["measured"] is None else f"{figure['measured']:.3g} {figure['unit']}"
+    goal = f"{figure['goal']:g} {figure['unit']}"
+    return f"{'ok  ' if figure['ok'] else 'MISS'} {figure['what']:62} {measured:>10}  (goal {goal:>7})  {figure['note']}"
+
+
+def environment() -> dict[str, str]:
+    """The environment of a case: numerical libraries use at most two threads, and our sources are found."""
+    threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), str(CORES))
+    paths = [str(SOURCES), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return {**os.environ, **threads, "PYTHONPATH": os.pathsep.join(paths)}
+
+
+def hold_to_cores() -> None:
+    """Lets the new process run on two cores only; XLA sizes its thread pool by what it is allowed to use."""
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:CORES])
+
+
+if __name__ == "__main__":
+    sys.exit(main())
