@@ -5,7 +5,7 @@
     python benchmarks/check.py --list
     python benchmarks/check.py --json
 
-Each case (`cases.py`) runs in a process of its own, held to two cores, so that times and peak memory are its own. Times are
+Each case (`_cases.py`) runs in a process of its own, held to two cores, so that times and peak memory are its own. Times are
 seconds on the clock; a busy machine makes them worse, so the load is printed. Exit code 1 means that a goal was missed.
 """
 
@@ -27,10 +27,11 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", help="cases to run (default: all)")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument("--quiet", action="store_true", help="print the missed goals only")
     parser.add_argument("--list", action="store_true", help="print the names of the cases")
     parser.add_argument("--case", help=argparse.SUPPRESS)  # run one case here, in the process made for it
     chosen = parser.parse_args(arguments)
-    import cases
+    import _cases as cases
 
     if chosen.case:
         print(json.dumps(cases.run(chosen.case)))

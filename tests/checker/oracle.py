@@ -14,7 +14,7 @@ from itertools import product
 import flint
 from flint import arb
 
-from certiformer.checker.balls import Box, working_precision
+from certiformer.checker.balls import Box
 from certiformer.checker.taylor import Form
 from certiformer.target import Program, fold
 from target.oracle import Balls
@@ -24,12 +24,12 @@ BITS = 300
 
 @contextmanager
 def precisely() -> Iterator[None]:
-    """High precision for the oracle, the checker's own precision afterwards."""
-    flint.ctx.prec = BITS
+    """High precision for the oracle, the precision from before afterwards."""
+    before, flint.ctx.prec = flint.ctx.prec, BITS
     try:
         yield
     finally:
-        working_precision()
+        flint.ctx.prec = before
 
 
 class PointBalls(Balls):

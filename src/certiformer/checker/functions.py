@@ -134,12 +134,12 @@ class FormAlgebra:
     def atan(self, a: Form) -> Form:
         low, high = taylor.bounds(a)
         return _composed(
-            a, "atan", _atan_next(hull(low, high), a.table.order + 1), low.atan().lower(), high.atan().upper()
+            a, "atan", _atan(hull(low, high), a.table.order + 1)[-1], low.atan().lower(), high.atan().upper()
         )
 
     def erf(self, a: Form) -> Form:
         low, high = taylor.bounds(a)
-        return _composed(a, "erf", _erf_next(hull(low, high), a.table.order + 1), low.erf().lower(), high.erf().upper())
+        return _composed(a, "erf", _erf(hull(low, high), a.table.order + 1)[-1], low.erf().lower(), high.erf().upper())
 
 
 def target_forms(program: Program, box: Box, order: int) -> list[Form]:
@@ -158,7 +158,9 @@ def _composed(a: Form, name: str, next_coefficient: arb, low: arb, high: arb) ->
 def point_series(name: str, x: arb, order: int) -> list[arb]:
     """Taylor coefficients t_0..t_order of an elementary function at x."""
     if name == "tanh":
-        return _riccati(x.tanh(), order, -1)
+        return _riccati(_rising(arb.tanh, x), order, -1)
+    if name in ("atan", "erf"):  # python-flint's series return nan or very wide balls when x is wide
+        return (_atan if name == "atan" else _erf)(x, order)
     method: Callable = getattr(arb_series, name)
     series = method(arb_series([x, 1], prec=order + 1))
     if series.prec < order + 1:  # cut by python-flint's cap: the missing terms are unknown, not zero
@@ -176,19 +178,32 @@ def _riccati(value: arb, order: int, sign: int) -> list[arb]:
     return a
 
 
-def _atan_next(x: arb, j: int) -> arb:
-    denominator = ONE + x * x
+def _atan(x: arb, order: int) -> list[arb]:
+    """Coefficients of atan, up to `order`."""
+    denominator = ONE + _square(x)
     g = [ONE / denominator]
-    for i in range(1, j):
+    for i in range(1, order):
         g.append(-(2 * x * g[i - 1] + (g[i - 2] if i > 1 else ZERO)) / denominator)
-    return g[j - 1] / j
+    return [_rising(arb.atan, x)] + [g[i] / (i + 1) for i in range(order)]
 
 
-def _erf_next(x: arb, j: int) -> arb:
-    g = [2 / arb.pi().sqrt() * (-(x * x)).exp()]
-    for i in range(1, j):
+def _erf(x: arb, order: int) -> list[arb]:
+    """Coefficients of erf, up to `order`."""
+    g = [2 / arb.pi().sqrt() * (-_square(x)).exp()]
+    for i in range(1, order):
         g.append(-2 * (x * g[i - 1] + (g[i - 2] if i > 1 else ZERO)) / i)
-    return g[j - 1] / j
+    return [_rising(arb.erf, x)] + [g[i] / (i + 1) for i in range(order)]
+
+
+def _rising(function: Callable[[arb], arb], x: arb) -> arb:
+    """An increasing function of a ball, from its ends: sharp however wide the ball is."""
+    return hull(function(x.lower()).lower(), function(x.upper()).upper())
+
+
+def _square(x: arb) -> arb:
+    """x^2 of a ball, never negative (the product of balls x * x is, when x contains zero)."""
+    low, high = x.abs_lower(), x.abs_upper()
+    return hull((low * low).lower(), (high * high).upper())
 
 
 def _binomial_half(j: int) -> arb:

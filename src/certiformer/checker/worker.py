@@ -12,21 +12,27 @@ from typing import Any
 
 from certiformer.certificate import CERTIFICATE, Boxes, Sum, Triangle, digest, read_bytes
 from certiformer.checker.claim import Claim, read_claim
+from certiformer.checker.problem import Problem
 from certiformer.checker.rules import Refused, stated_bound, subproblems
 from certiformer.checker.rules.boxes import prove_piece
 from certiformer.errors import BadInput
 
 
-def _answer(claim: Claim, request: dict[str, Any]) -> dict[str, Any]:
-    """Check one piece, as the worker does."""
+def _descend(claim: Claim, path: list[int]) -> tuple[Boxes, Problem]:
+    """The boxes node at `path` of the proof tree, and what it speaks of."""
     node, problem = claim.certificate.proof, claim.problem
-    for position in request["path"]:
+    for position in path:
         if not isinstance(node, Sum | Triangle):
             raise Refused("the request names a node of the proof tree that does not exist")
         problem = subproblems(node, problem)[0][position]
         node = node.children[position]
     if not isinstance(node, Boxes):
         raise Refused("the request names a node of the proof tree that has no boxes")
+    return node, problem
+
+
+def _answer(node: Boxes, problem: Problem, request: dict[str, Any]) -> dict[str, Any]:
+    """Check one piece."""
     cell = tuple((m, k) for m, k in request["cell"])
     count = 0
 
@@ -46,9 +52,14 @@ def main(directory: str, seal: str) -> None:
         print(json.dumps({"refused": "the certificate changed while it was being checked"}), flush=True)
         return
     claim = read_claim(Path(directory))
+    known: dict[tuple[int, ...], tuple[Boxes, Problem]] = {}
     for line in sys.stdin:
+        request = json.loads(line)
+        path = tuple(request["path"])
         try:
-            answer = _answer(claim, json.loads(line))
+            if path not in known:
+                known[path] = _descend(claim, request["path"])
+            answer = _answer(*known[path], request)
         except (Refused, BadInput) as problem:
             answer = {"refused": str(problem)}
         print(json.dumps(answer), flush=True)

@@ -19,8 +19,10 @@ from certiformer.errors import BadInput
 
 SUMMARY = "Repeat the figures that benchmarks/README.md claims, on this machine (needs the source checkout)."
 EXAMPLES = """
-  certiformer bench check           # the times of build, prove and check
-  certiformer bench check --json    # one JSON object
+  certiformer bench check                 # everything we claim for build, prove and check
+  certiformer bench check --list          # the names of its cases
+  certiformer bench check sine-search     # one case
+  certiformer bench check --json          # one JSON object
 
 exit codes: 0 every figure was reached, 1 one was not, 2 there are no benchmarks here
 """
@@ -32,6 +34,10 @@ class Options:
 
     name: Annotated[Positional[str], arg(metavar="NAME")]
     """which figures: the name of a script in benchmarks/"""
+    cases: Annotated[Positional[tuple[str, ...]], arg(metavar="[CASE ...]", help_behavior_hint="")] = ()
+    """some of its cases (default: all)"""
+    list: Flag = False
+    """print the names of the cases"""
     json: Flag = False
     """print one JSON object"""
     quiet: Flag = False
@@ -42,10 +48,10 @@ def run(options: Options, terminal: Terminal) -> int:
     """Run the script with this interpreter and this package; returns its exit code."""
     del terminal
     script = find_script(options.name, Path(certiformer.__file__).resolve().parents[2])
-    flags = [flag for flag, wanted in (("--json", options.json), ("--quiet", options.quiet)) if wanted]
+    flags = [f"--{name}" for name in ("list", "json", "quiet") if getattr(options, name)]
     package = str(Path(certiformer.__file__).resolve().parents[1])
     path = os.pathsep.join([package, *filter(None, [os.environ.get("PYTHONPATH")])])
-    command = [sys.executable, str(script), *flags]
+    command = [sys.executable, str(script), *options.cases, *flags]
     return subprocess.run(command, env={**os.environ, "PYTHONPATH": path}, check=False).returncode
 
 

@@ -7,7 +7,7 @@
 | 2 | bad usage, bad input, or an *invalid* claim |
 | 3 | undecided, or proved by the search only |
 | 70 | a defect of certiformer (`CERTIFORMER_DEBUG=1` shows where) |
-| 130 | interrupted |
+| 130, 141 | interrupted; nobody reads the output any more |
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ start here:
   python -m certiformer                                             # a short demonstration"""
 
 UNLISTED = ("demo",)  # what `python -m certiformer` runs
-BUG_CODE, INTERRUPTED_CODE = 70, 130
+BUG_CODE, INTERRUPTED_CODE, CLOSED_PIPE_CODE = 70, 130, 141
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit code and lets no exception out."""
     given = list(sys.argv[1:] if arguments is None else arguments)
-    terminal = Terminal(json="--json" in given, quiet="--quiet" in given)
+    terminal = Terminal(given)
     try:
         code = _dispatch(given, terminal)
     except SystemExit as stop:  # tyro: help was shown (0) or the usage is wrong (2)
@@ -59,6 +59,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code = terminal.error(str(problem), 2)
     except KeyboardInterrupt:
         code = terminal.error("interrupted", INTERRUPTED_CODE)
+    except BrokenPipeError:  # whoever read our output has gone
+        code = CLOSED_PIPE_CODE
     except OSError as problem:
         code = terminal.error(_system_sentence(problem), 2)
     except Exception as defect:
@@ -68,6 +70,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _dispatch(given: list[str], terminal: Terminal) -> int:
+    if len(given) > 1 and given[0] == "help":
+        given = [given[1], "--help"]
     if not given or given[0] in ("-h", "--help", "help"):
         terminal.say(overview())
         return 0
@@ -83,6 +87,7 @@ def _dispatch(given: list[str], terminal: Terminal) -> int:
 
     module = import_module(f"certiformer.cli.{verb}")
     options = parse(module, verb, rest, terminal)
+    terminal.json, terminal.quiet = (getattr(options, name, False) for name in ("json", "quiet"))
     return module.run(options, terminal)
 
 

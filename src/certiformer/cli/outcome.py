@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import shlex
-import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,8 +28,7 @@ def carry_out(command: Callable[..., Run], terminal: Terminal) -> int:
                 progress("report", 0, None, "")
                 write_report(run, terminal, checked=run.level == 2)
     except KeyboardInterrupt:
-        again = shlex.join(["certiformer", *sys.argv[1:]])
-        return terminal.error(f"interrupted; the same command resumes: {again}", 130)
+        return terminal.error(f"interrupted; the same command resumes: {terminal.command}", 130)
     if terminal.json:
         terminal.emit({**run.summary(), "sentence": claim_of(run)})
     else:
@@ -130,7 +128,7 @@ def proof_line(run: Run) -> str:
     return f"{', then '.join(facts['rules'])}{leaves}; {facts['seconds']:.1f} s in all{f': {steps}' if steps else ''}"
 
 
-def next_commands(run: Run, directory: str) -> Sequence[str]:
+def next_commands(run: Run, directory: str) -> list[str]:
     """What a reader may want to type now."""
     folder = shlex.quote(directory)
     commands = [f"certiformer check {folder}", f"certiformer show {folder} --open"]

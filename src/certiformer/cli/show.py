@@ -54,8 +54,17 @@ def run(options: Options, terminal: Terminal) -> int:
 
 def read_facts(directory: str) -> dict[str, Any]:
     """Everything `show` says, as JSON data; nothing is verified beyond the shape of the files."""
-    from certiformer.certificate import CERTIFICATE, CONFIG, LEAVES, MODEL, TARGET, Certificate
-    from certiformer.certificate import parse_json, read_bytes, rules_used
+    from certiformer.certificate import (
+        CERTIFICATE,
+        CONFIG,
+        LEAVES,
+        MODEL,
+        TARGET,
+        Certificate,
+        parse_json,
+        read_bytes,
+        rules_used,
+    )
     from certiformer.certificate.splits import LEAF
     from certiformer.checker.weights import read_model
     from certiformer.report import NOT_CLAIMED, claim_sentence, verdict

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import json as json_format
 import os
+import shlex
 import shutil
 import sys
 import textwrap
+from collections.abc import Sequence
+from io import TextIOWrapper
 from typing import Any, TextIO
 
 LABEL = 11  # columns of the labels before a text
@@ -19,12 +22,14 @@ _TONES = {"good": "32;1", "weak": "33;1", "bad": "31;1", "label": "2", "strong":
 
 
 class Terminal:
-    """The two output streams of one command."""
+    """The two output streams of one command, and the command itself as it was typed."""
 
-    def __init__(self, *, json: bool = False, quiet: bool = False):
-        self.json, self.quiet = json, quiet
+    def __init__(self, arguments: Sequence[str] = ()):
+        # Before the flags are parsed, so that a mistake in them is answered as the user wishes, too.
+        self.json, self.quiet = "--json" in arguments, "--quiet" in arguments
+        self.command = shlex.join(["certiformer", *arguments])
         for stream in (sys.stdout, sys.stderr):
-            if hasattr(stream, "reconfigure"):
+            if isinstance(stream, TextIOWrapper):
                 # A formula or a path may hold characters that the locale cannot write.
                 stream.reconfigure(errors="backslashreplace")
 

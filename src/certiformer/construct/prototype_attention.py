@@ -65,14 +65,6 @@ def prototype_transformer(
     read[out] = np.eye(outputs)
 
     head = "blocks.0.attention.groups.0"
-    config = Config(
-        Input("continuous", tokens=1, width=inputs),
-        width=width,
-        outputs=outputs,
-        readout=Readout("token", token=0),
-        blocks=(Block(attention=Attention((Heads(1, keys, outputs),))),),
-        registers=count,
-    )
     tensors = {
         "embed.weight": embed,
         "embed.bias": bias,
@@ -85,7 +77,19 @@ def prototype_transformer(
         "readout.weight": read,
         "readout.bias": np.zeros(outputs),
     }
-    return Transformer(config, tensors)
+    return Transformer(configuration(count, inputs, outputs), tensors)
+
+
+def configuration(registers: int, inputs: int, outputs: int) -> Config:
+    """The configuration of a prototype transformer of the given size."""
+    return Config(
+        Input("continuous", tokens=1, width=inputs),
+        width=2 * inputs + 2 + 2 * outputs,
+        outputs=outputs,
+        readout=Readout("token", token=0),
+        blocks=(Block(attention=Attention((Heads(1, inputs + 1, outputs),))),),
+        registers=registers,
+    )
 
 
 def _self_offset(centres: np.ndarray, half_width: np.ndarray, steepness: np.ndarray) -> float:

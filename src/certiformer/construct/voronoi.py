@@ -30,6 +30,7 @@ from certiformer.checker.rules import voronoi_second_order as second_order
 from certiformer.checker.rules.grid import Grid
 from certiformer.checker.rules.lattice import moments
 from certiformer.checker.rules.refusal import Refused
+from certiformer.construct.prototype_attention import configuration as configuration
 from certiformer.construct.prototype_attention import prototype_transformer
 from certiformer.errors import BadInput
 from certiformer.model import Transformer

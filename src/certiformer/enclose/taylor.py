@@ -6,7 +6,7 @@ e in [-1, 1]^D,
     |g(e) - sum_a coef[a] e^a| <= rem      and, where an interval is carried,      lo <= g(e) <= hi.
 
 The interval is what a nonlinear function knows beyond its polynomial (a sine is within [-1, 1], a square is not negative);
-sums and products do not carry one, because their polynomial range is as good. No derivative of g is claimed anywhere,
+sums and products pass it on where both operands have one or are constants, matrix products do not. No derivative of g is claimed anywhere,
 so steps, kinks and functions with misleading derivatives cannot fool a form. Order 0 is interval arithmetic, order 1 the
 affine form with one remainder.
 
@@ -156,7 +156,16 @@ def add(x: Form, y: Form) -> Form:
     x, y = aligned(x, y)
     rows = max(x.coef.shape[0], y.coef.shape[0])
     coef = pad_rows(x.coef, rows) + pad_rows(y.coef, rows)
-    return Form(coef, x.rem + y.rem + slack(2, magnitude(x) + magnitude(y)), None, x.space)
+    rem = x.rem + y.rem + slack(2, magnitude(x) + magnitude(y))
+    return Form(coef, rem, _both_known(x, y, arithmetic.add), x.space)
+
+
+def _both_known(x: Form, y: Form, operation: Callable[[Interval, Interval], Interval]) -> Interval | None:
+    """The interval of a sum or product where one operand carries an interval and the other does or is a constant."""
+    if x.interval is None and y.interval is None:
+        return None
+    known = [enclosed_range(f) if f.interval is not None or f.coef.shape[0] == 1 else None for f in (x, y)]
+    return None if known[0] is None or known[1] is None else operation(known[0], known[1])
 
 
 def sub(x: Form, y: Form) -> Form:
@@ -292,4 +301,4 @@ def multiply(space: Space, a: Array, rem_a: Array, b: Array, rem_b: Array) -> tu
 def product(x: Form, y: Form) -> Form:
     x, y = aligned(x, y)
     coef, rem = apart(partial(multiply, x.space), x.coef, x.rem, y.coef, y.rem)
-    return Form(coef, rem, None, x.space)
+    return Form(coef, rem, _both_known(x, y, arithmetic.mul), x.space)

@@ -38,9 +38,7 @@ def steps(picture: dict[str, Any]) -> str:
     outline = _line([*corners, (1.0, 0.0)]) + "Z"
     drawn = _svg(f'<path class="filled" d="{outline}"/>', f"{picture['title']}: depth along {x['label']}")
     ticks = [tick for tick in value_ticks(0, high) if "." not in tick[1]]
-    return figure(
-        picture["title"], picture["caption"], frame(drawn, axis_ticks(x), ticks, x["label"], shape="flat")
-    )
+    return figure(picture["title"], picture["caption"], frame(drawn, axis_ticks(x), ticks, x["label"], shape="flat"))
 
 
 def _difference(picture: dict[str, Any]) -> str:
@@ -59,7 +57,9 @@ def _difference(picture: dict[str, Any]) -> str:
     return keys + frame(drawn, axis_ticks(x), value_ticks(low, high), x["label"], shape="wide")
 
 
-def _path(points: Sequence[float], values: Sequence[float | None], x: dict[str, Any], low: float, high: float, kind: str) -> str:
+def _path(
+    points: Sequence[float], values: Sequence[float | None], x: dict[str, Any], low: float, high: float, kind: str
+) -> str:
     span = x["high"] - x["low"]
     scaled = [
         ((point - x["low"]) / span, None if value is None else (value - low) / (high - low))
@@ -109,6 +109,5 @@ def _padded(low: float, high: float, share: float) -> tuple[float, float]:
 
 
 def _svg(content: str, label: str) -> str:
-    return (
-        f'<svg viewBox="0 0 1000 1000" preserveAspectRatio="none" role="img" aria-label="{escape(label)}">{content}</svg>'
-    )
+    box = 'viewBox="0 0 1000 1000" preserveAspectRatio="none"'
+    return f'<svg {box} role="img" aria-label="{escape(label)}">{content}</svg>'

@@ -28,7 +28,9 @@ def _legend(picture: dict[str, Any], colours: list[tuple[int, int, int]]) -> str
     low, high = picture["low"], picture["high"]
     whole = picture["palette"] == "depth"
     ticks = [tick for tick in value_ticks(low, high, 3) if not (whole and "." in tick[1])]
-    labels = "".join(f'<span class="{_place(at)}" style="left:{100 * at:.2f}%">{escape(text)}</span>' for at, text in ticks)
+    labels = "".join(
+        f'<span class="{_place(at)}" style="left:{100 * at:.2f}%">{escape(text)}</span>' for at, text in ticks
+    )
     return (
         f'<div class="legend"><img src="{bar}" alt="colour scale"><div class="below">{labels}</div>'
         f'<div class="name">{escape(picture["unit"])}</div></div>'

@@ -77,7 +77,8 @@ def _bracket(data: dict[str, Any]) -> str:
         if upper is not None
         else f"The largest error over the box is at least {bound_text(lower or '0', up=False)}; no upper bound was proved."
     )
-    tolerance = f'<div class="mark" style="left:{100 * float(epsilon / whole):.2f}%"><span>ε = {escape(data["epsilon"])}</span></div>'
+    place = 100 * float(epsilon / whole)
+    tolerance = f'<div class="mark" style="left:{place:.2f}%"><span>ε = {escape(data["epsilon"])}</span></div>'
     return (
         f'<div class="bracket"><div class="track"></div><div class="known" style="left:{100 * left:.2f}%;'
         f'width:{100 * max(right - left, 0):.2f}%"></div>{tolerance}<span class="end">0</span></div><p>{text}</p>'
@@ -88,7 +89,7 @@ def _sizes(sizes: dict[str, int] | None) -> str:
     if sizes is None:
         return "<p>No transformer was made.</p>"
     facts = [(name, f"{sizes[name]:,}") for name in ("blocks", "heads", "registers", "width")]
-    facts += [("nonzero weights", f"{sizes['nonzero']:,}"), ("stored weights", f"{sizes['dense']:,}")]
+    facts += [("weights", f"{sizes['dense']:,}"), ("not zero", f"{sizes['nonzero']:,}")]
     facts.append(("file size", size_text(sizes["bytes"])))
     items = "".join(f"<div><dt>{name}</dt><dd>{value}</dd></div>" for name, value in facts)
     return f'<dl class="facts">{items}</dl>'
@@ -126,7 +127,12 @@ def _check_it(data: dict[str, Any]) -> str:
 
 
 def _small_print(data: dict[str, Any]) -> str:
-    rows = [("target", data["source"]), ("box", data["domain"]), ("tolerance", data["epsilon"]), ("method", data["method"])]
+    rows = [
+        ("target", data["source"]),
+        ("box", data["domain"]),
+        ("tolerance", data["epsilon"]),
+        ("method", data["method"]),
+    ]
     rows += [(name, data[name] or "") for name in ("lower", "upper")]
     rows.append(("bound before searching", data["apriori"] or ""))
     if data["witness"]:
@@ -135,5 +141,7 @@ def _small_print(data: dict[str, Any]) -> str:
     rows += [(f"seconds, {name}", f"{value:.2f}") for name, value in data["seconds"].items()]
     rows += [(name, version) for name, version in sorted(data["versions"].items())]
     rows += [(f"sha256 of {name}", seal) for name, seal in sorted(data["seals"].items())]
-    cells = "".join(f'<tr><th>{escape(name)}</th><td class="mono">{escape(text)}</td></tr>' for name, text in rows if text)
+    cells = "".join(
+        f'<tr><th>{escape(name)}</th><td class="mono">{escape(text)}</td></tr>' for name, text in rows if text
+    )
     return f"<details><summary>Exact numbers, versions and hashes</summary><table>{cells}</table></details>"

@@ -16,7 +16,7 @@ _ANCHORS = {
     # black - purple - orange - cream, for the size of an error
     "error": ("0b0724", "35115f", "6b1d81", "a1307e", "d8456c", "f8765c", "feae77", "fcfdbf"),
     # navy - blue - pale green, for the depth of a cut
-    "depth": ("0b0405", "2c1e3d", "413d7b", "37659e", "348fa7", "40b7ad", "8bdab2", "def5e5"),
+    "depth": ("2a1e44", "413d7b", "395a95", "347ca4", "379fa9", "4fbfae", "94dcb5", "def5e5"),
 }
 
 

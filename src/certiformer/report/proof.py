@@ -22,5 +22,5 @@ def _item(node: dict[str, Any], what: str) -> str:
     return (
         f'<li><p><b class="rule">{escape(node["rule"])}</b> proves {what} ≤ {bound_text(node["bound"], up=True)}'
         f'<span class="quiet"> · {escape(RULES.get(node["rule"], ""))}</span></p>'
-        f'{f"<ul class=notes>{notes}</ul>" if notes else ""}{f"<ul>{children}</ul>" if children else ""}</li>'
+        f"{f'<ul class=notes>{notes}</ul>' if notes else ''}{f'<ul>{children}</ul>' if children else ''}</li>"
     )

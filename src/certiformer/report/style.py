@@ -38,7 +38,7 @@ ul.tree ul{padding-left:1rem;border-left:2px solid var(--line);margin:.3rem 0 .3
 ul.tree ul.notes{border:0;padding-left:0;margin:0 0 0 .2rem;color:var(--quiet);font-size:.92rem}
 .rule{background:var(--accent);color:var(--card);border-radius:.3rem;padding:.02rem .5rem;margin-right:.35rem;
 font-size:.9rem}
-.figures{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,20rem),1fr));gap:1.2rem}
+.figures{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,17rem),1fr));gap:1.2rem}
 figure{margin:0;background:var(--card);border:1px solid var(--line);border-radius:.5rem;padding:1rem 1rem .8rem;
 min-width:0}
 figure.broad{grid-column:1/-1}

@@ -39,7 +39,9 @@ def claim_sentence(variables: int, outputs: int, domain: str, formulas: Sequence
     "At every real point x1 of [0, 1], the transformer's output differs from x1**2 by at most 0.1."
     """
     point = "x1" if variables == 1 else "(x1, x2)" if variables == 2 else f"(x1, ..., x{variables})"
-    what = "the transformer's output differs" if outputs == 1 else f"each of the transformer's {outputs} outputs differs"
+    what = (
+        "the transformer's output differs" if outputs == 1 else f"each of the transformer's {outputs} outputs differs"
+    )
     text = ", ".join(formulas)
     shown = "the recorded program" if len(text) > LONGEST_FORMULA else text if outputs == 1 else f"[{text}]"
     return f"At every real point {point} of {domain}, {what} from {shown} by at most {epsilon}."

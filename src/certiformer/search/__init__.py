@@ -1,8 +1,9 @@
 """From a target and an epsilon to a proved transformer, and the run folder."""
 
 from certiformer.search.build import build as build
-from certiformer.search.build import dry_run as dry_run
 from certiformer.search.build import prove as prove
+from certiformer.search.estimate import dry_run as dry_run
+from certiformer.search.estimate import dry_run_prove as dry_run_prove
 from certiformer.search.request import Options as Options
 from certiformer.search.run import Run as Run
 from certiformer.search.run import load as load

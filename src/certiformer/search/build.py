@@ -61,9 +61,7 @@ def build(
     >>> run.outcome.value, run.level, run.certificate.method
     ('proved', 2, 'voronoi')
     """
-    if method not in METHODS:
-        raise BadInput(f"--method is one of {', '.join(METHODS)}, not {method!r}")
-    job = _Job(read_target(target, on), eps, method, Options(**options), progress)
+    job = _Job(read_target(target, on), eps, checked_method(method), Options(**options), progress)
     return job.run(out, force, keep, _construct)
 
 
@@ -80,48 +78,31 @@ def prove(
     **options: Any,
 ) -> Run:
     """Prove or refute that your own transformer is within `eps` of `target` on the box; arguments as for `build`."""
-    network = model if isinstance(model, Transformer) else load_model(model)
     job = _Job(read_target(target, on), eps, "given", Options(**options), progress)
-    config = network.config
-    if config.input.kind != "continuous":
-        raise BadInput("prove needs a transformer with continuous inputs; this one reads token ids")
-    reads, axes = config.tokens * config.input.width, job.target.domain.dimension
-    if reads != axes:
-        raise BadInput(f"the transformer reads {reads} numbers, the box has {axes} axes")
-    if network.output_size != len(job.target.program.outputs):
-        raise BadInput(
-            f"the transformer has {network.output_size} outputs, the target has {len(job.target.program.outputs)}"
-        )
+    network = checked_network(model, job.target)
     return job.run(out, force, keep, lambda _: (network, None))
 
 
-def dry_run(target: str | Callable[..., Any], *, on: str, eps: str | float, method: str = "voronoi") -> dict[str, Any]:
-    """What `build` would make, without making it: sizes, the a-priori bound, and a rough estimate of the effort."""
+def checked_method(method: str) -> str:
     if method not in METHODS:
         raise BadInput(f"--method is one of {', '.join(METHODS)}, not {method!r}")
-    wanted, (_, epsilon) = read_target(target, on), read_epsilon(eps)
-    try:
-        planned = voronoi.plan(wanted, epsilon)
-    except Refused as refusal:
-        return {"method": method, "possible": False, "reason": str(refusal)}
-    inputs, outputs = wanted.domain.dimension, len(wanted.program.outputs)
-    width = 2 * inputs + 2 + 2 * outputs
-    parameters = planned.grid.size * width + width * (3 * inputs + 3 + 3 * outputs) + outputs
-    boxes = 1
-    for cells in planned.grid.cells:
-        boxes *= 2 * cells
-    return {
-        "method": method,
-        "possible": planned.grid.size <= voronoi.MAX_PROTOTYPES,
-        "theorem": planned.theorem,
-        "prototypes": planned.grid.size,
-        "parameters": parameters,
-        "bytes": 8 * parameters,
-        "apriori": planned.apriori,
-        "estimated_boxes": boxes,
-        # Measured on two cores: about 20,000 boxes a second in the search, 400 a second in the check, 3 s to compile.
-        "estimated_seconds": round(4 + boxes / 20_000 + boxes / 400, 1) if inputs <= 3 else 5.0,
-    }
+    return method
+
+
+def checked_network(model: Transformer | str | Path, target: Target) -> Transformer:
+    """The transformer, if it reads and writes what the target does."""
+    network = model if isinstance(model, Transformer) else load_model(model)
+    config, axes = network.config, target.domain.dimension
+    if config.input.kind != "continuous":
+        raise BadInput("prove needs a transformer with continuous inputs; this one reads token ids")
+    reads = config.tokens * config.input.width
+    if reads != axes:
+        raise BadInput(f"the transformer reads {reads} numbers, the box has {axes} axes")
+    if network.output_size != len(target.program.outputs):
+        raise BadInput(
+            f"the transformer has {network.output_size} outputs, the target has {len(target.program.outputs)}"
+        )
+    return network
 
 
 class _Job:

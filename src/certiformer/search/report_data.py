@@ -16,9 +16,10 @@ import jax
 import numpy as np
 from jaxtyping import Float
 
-from certiformer.certificate import Boxes, Node, Sum, Theorem, Triangle
+from certiformer.certificate import Boxes, Node, Sum, Theorem, Triangle, decimal_text
 from certiformer.certificate.splits import LEAF, subtree_ends
 from certiformer.certificate.tree import rule_name
+from certiformer.checker.balls import BallDomain, working_precision
 from certiformer.errors import BadInput
 from certiformer.model import Transformer
 from certiformer.model.store import tensors_to_bytes
@@ -26,6 +27,7 @@ from certiformer.search.run import Run
 from certiformer.target import Domain, Target, additive_split, formula
 from certiformer.target.floating import as_jax
 from certiformer.theorem import find
+from certiformer.verify import FloatDomain
 
 CURVE_POINTS = 4097
 MAP_SIDES = (40, 160)  # the fewest and the most samples a side of a map
@@ -156,8 +158,9 @@ def _trusted(identifier: str) -> list[str]:
 
 def float_ends(domain: Domain) -> list[tuple[float, float]]:
     """The ends of every axis as the nearest doubles, for pictures only."""
-    with jax.enable_x64(True):
-        return [tuple(float(as_jax(end)(np.zeros(end.inputs))[0]) for end in pair) for pair in domain.ends()]
+    working_precision()
+    box = FloatDomain(BallDomain(domain))
+    return list(zip(box.low.tolist(), box.high.tolist(), strict=True))
 
 
 def _axes(domain: Domain) -> list[Axis]:
@@ -188,7 +191,7 @@ def _error_pictures(run: Run, model: Transformer) -> Iterator[dict[str, Any]]:
             if len(planes) == 1:
                 yield _value_map(axes, plane, pair[0], f"{name}The transformer T")
             title = f"{name}The error |T − f|{place}"
-            yield _error_map(axes, plane, np.abs(pair[0] - pair[1]), title, float(Fraction(run.certificate.epsilon)))
+            yield _error_map(axes, plane, np.abs(pair[0] - pair[1]), title, run)
 
 
 def _sampler(target: Target, model: Transformer) -> Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]:
@@ -220,16 +223,25 @@ def _value_map(axes: list[Axis], plane: Plane, values: np.ndarray, title: str) -
     return _map(axes, plane, values, title, caption, low, high, "T", "value")
 
 
-def _error_map(axes: list[Axis], plane: Plane, values: np.ndarray, title: str, epsilon: float) -> dict[str, Any]:
+def _error_map(axes: list[Axis], plane: Plane, values: np.ndarray, title: str, run: Run) -> dict[str, Any]:
     largest = float(np.max(values[np.isfinite(values)], initial=0.0))
-    caption = f"The largest of {values.size:,} samples is {largest:.4g}; the scale ends at the tolerance {epsilon:g}."
-    if largest > epsilon:
-        caption = f"The largest of {values.size:,} samples is {largest:.4g}, above the tolerance {epsilon:g}."
-    return _map(axes, plane, values, title, caption, 0.0, max(epsilon, largest), "|T − f|", "error")
+    upper = run.certificate.upper
+    end = decimal_text(Fraction(upper or run.certificate.epsilon), up=True, digits=4)
+    what = "proved upper end, which no point exceeds" if upper else "tolerance"
+    caption = f"The largest of {values.size:,} samples is {largest:.4g}; the scale ends at {end}, the {what}."
+    return _map(axes, plane, values, title, caption, 0.0, max(float(end), largest), "|T − f|", "error")
 
 
 def _map(
-    axes: list[Axis], plane: Plane, values: np.ndarray, title: str, caption: str, low: float, high: float, unit: str, palette: str
+    axes: list[Axis],
+    plane: Plane,
+    values: np.ndarray,
+    title: str,
+    caption: str,
+    low: float,
+    high: float,
+    unit: str,
+    palette: str,
 ) -> dict[str, Any]:
     rows = [_listed(row) for row in values]
     x, y = (axes[i] for i in plane)
@@ -287,7 +299,7 @@ def _depth_pictures(run: Run, nodes: list[tuple[Node, tuple[int, ...]]]) -> Iter
         least, most = leaf_depths(tree)
         if least == most:
             continue  # cut evenly: the proof tree says so, and the picture would be one colour
-        title = "Where the proof was hard"
+        title = "Where the proof was hard" if len(boxes) == 1 else f"Where the proof was hard: {_names(own)}"
         caption = f"How often the box was cut, of {count:,} leaves in all: the more cuts, the closer the call."
         fixed = np.array([(anchor[i] - axes[i]["low"]) / (axes[i]["high"] - axes[i]["low"]) for i in variables])
         if len(own) == 1:
@@ -298,6 +310,10 @@ def _depth_pictures(run: Run, nodes: list[tuple[Node, tuple[int, ...]]]) -> Iter
         values = depths(tree, _grid(unit, fixed, (0, 1), DEPTH_SIDE)).reshape(DEPTH_SIDE, DEPTH_SIDE)
         title += _slice((0, 1), own, anchor[list(variables)])
         yield _map(own, (0, 1), values, title, caption, float(least), float(most), "cuts", "depth")
+
+
+def _names(axes: list[Axis]) -> str:
+    return ", ".join(axis["label"] for axis in axes)
 
 
 def depths(tree: bytes, shares: Float[np.ndarray, "points inputs"]) -> np.ndarray:

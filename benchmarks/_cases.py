@@ -28,7 +28,7 @@ def figure(what: str, goal: float, measured: float | None, unit: str = "s", note
 
 def sine_search() -> list[dict]:
     """sin(x1)+sin(x2) on [0,2*pi]^2: search by boxes at eps 0.1, 0.02 and 0.01."""
-    from search_speed import built, search_twice
+    from _search_speed import built, search_twice
 
     figures = []
     for eps, goal in (("0.1", 1.0), ("0.02", 4.0), ("0.01", 8.0)):
@@ -79,7 +79,7 @@ def line() -> list[dict]:
 
 def three_search() -> list[dict]:
     """Sum of three sines at eps 0.2: search by boxes."""
-    from search_speed import built, search_twice
+    from _search_speed import built, search_twice
 
     formula, box = "sin(x1)+sin(x2)+sin(x3)", "[0,2*pi]^3"
     seconds, note = search_twice(*built(formula, box, "0.2"), "0.2", repeat=False)
@@ -107,7 +107,7 @@ def four() -> list[dict]:
 def trained() -> list[dict]:
     """The trained transformer at 1.02 times its proved lower end: search and check."""
     import certiformer
-    from search_speed import lower_end, search_twice, target_of
+    from _search_speed import lower_end, search_twice, target_of
 
     from certiformer.model import load
 

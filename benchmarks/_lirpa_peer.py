@@ -4,7 +4,7 @@ Runs under a Python that has torch, numpy and auto_LiRPA (and need not have cert
 subtracted before anything is concretised, as in our own enclosure. The peer gets its best case: no padding of batches, no
 outward rounding, the graph built beforehand, and whichever batch size and splitting rule given on the command line.
 
-    python lirpa_peer.py FOLDER EPSILON ... [--batch N] [--grid N] [--split both|one] [--limit SECONDS]
+    python _lirpa_peer.py FOLDER EPSILON ... [--batch N] [--grid N] [--split both|one] [--limit SECONDS]
 
 prints one JSON line for each epsilon.
 """

@@ -1,0 +1,61 @@
+"""Helpers that run enclosures on many boxes and hold every box against the oracle."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+
+import jax
+import numpy as np
+from enclose.balls import Undecided, box_points, check_form
+from flint import arb
+
+from certiformer.enclose.taylor import Form, enclosed_range
+from certiformer.interval.compile import compiler_options
+
+WIDTHS = [1e-12, 1e-7, 1e-3, 0.1, 0.7, 3.0, 40.0, 1e3]
+
+
+def compiled(function: Callable) -> Callable:
+    """As `rigorous_jit`, but without LLVM's optimisation: the same program, compiled four times faster."""
+    return jax.jit(function, compiler_options={**compiler_options(), "xla_backend_optimization_level": 0})
+
+
+def check_boxes(
+    enclose: Callable,
+    oracle: Callable[[list[Fraction]], list[arb]],
+    centres: Sequence[Sequence[float]],
+    radii: Sequence[Sequence[float]],
+    extra: Callable[[list[Fraction], list[Fraction]], list[list[Fraction]]] | None = None,
+    points: int = 6,
+    jit: Callable = compiled,
+) -> Form:
+    """Compile `enclose`, run it on every box, and check each form at the centre, corners, random and `extra` points.
+
+    `extra(centre, radius)` returns normalised points. Returns the batched form for further checks (tightness).
+    """
+
+    def with_range(c, r):
+        form = enclose(c, r)
+        return form, enclosed_range(form)
+
+    c, r = np.asarray(centres, dtype=float), np.asarray(radii, dtype=float)
+    form, whole = jax.tree.map(np.asarray, jit(jax.vmap(with_range))(c, r))
+    rng = np.random.default_rng(0)
+    exponents = form.space.exponents(form.space.degree_of(form.coef.shape[1]))
+    for b in range(len(c)):
+        centre, radius = [Fraction(v) for v in c[b]], [Fraction(v) for v in r[b]]
+        samples = box_points(c.shape[1], rng, points) + (extra(centre, radius) if extra else [])
+        for e in samples:
+            if any(abs(t) > 1 for t in e):
+                continue
+            try:
+                values = oracle([m + s * t for m, s, t in zip(centre, radius, e, strict=True)])
+            except Undecided:
+                continue
+            for o, value in enumerate(values):
+                if not value.is_finite():
+                    continue
+                label = f"box {b} (centre {c[b]}, radius {r[b]}), output {o}"
+                check_form(form.coef[b, :, o], form.rem[b, o], (whole.lo[b, o], whole.hi[b, o]), exponents, e, value, label)
+    return form
