@@ -7,7 +7,6 @@ kernels, the second run counts. *Check* is the independent checker (level 2) on 
 from __future__ import annotations
 
 import json
-import resource
 import subprocess
 import sys
 import tempfile
@@ -19,7 +18,6 @@ from pathlib import Path
 MODEL = Path(__file__).resolve().parent / "models" / "trained-sine-sum"
 SINES, SQUARE = "sin(x1)+sin(x2)", "[0,2*pi]^2"
 PROCESSES = 2
-MEMORY_GOAL = 2.0  # GiB
 
 
 def figure(what: str, goal: float, measured: float | None, unit: str = "s", note: str = "") -> dict:
@@ -82,7 +80,7 @@ def three_search() -> list[dict]:
     from _search_speed import built, search_twice
 
     formula, box = "sin(x1)+sin(x2)+sin(x3)", "[0,2*pi]^3"
-    seconds, note = search_twice(*built(formula, box, "0.2"), "0.2", repeat=False)
+    seconds, note = search_twice(*built(formula, box, "0.2"), "0.2")
     return [figure("three sines, eps 0.2: search by boxes", 120.0, seconds, note=note)]
 
 
@@ -106,9 +104,9 @@ def four() -> list[dict]:
 
 def trained() -> list[dict]:
     """The trained transformer at 1.02 times its proved lower end: search and check."""
-    import certiformer
     from _search_speed import lower_end, search_twice, target_of
 
+    import certiformer
     from certiformer.model import load
 
     model, target = load(MODEL), target_of(SINES, SQUARE)
@@ -147,17 +145,6 @@ CASES: dict[str, Callable[[], list[dict]]] = {
 COMMAND = [sys.executable, "-c", "import sys; from certiformer.cli.main import main; sys.exit(main())"]
 
 
-def run(name: str) -> list[dict]:
-    """The figures of one case and the peak memory that it took."""
-    figures = CASES[name]()
-    own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    child = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
-    # Linux counts in KiB. Two workers run at the same time; the kernel only tells the largest, so it is counted twice.
-    peak = (own + PROCESSES * child) / 2**20
-    note = f"this process {own / 2**20:.2f}, {PROCESSES} times its largest child {child / 2**20:.2f}"
-    return [*figures, figure(f"{name}: peak memory", MEMORY_GOAL, peak, "GiB", note)]
-
-
 @contextmanager
 def run_folder(formula: str, box: str, eps: str, **options):
     """A run folder as `build` writes it, and the run."""
@@ -172,8 +159,6 @@ def checked(folder: Path, run) -> tuple[float | None, str]:
     """Seconds of the independent check (None if it refuses), and a word on what was checked."""
     from certiformer.checker import check
 
-    if not (folder / "certificate.json").exists():
-        return None, run.certificate.reason
     began = time.perf_counter()
     verdict = check(folder, workers=PROCESSES)
     seconds = time.perf_counter() - began

@@ -16,9 +16,13 @@ import json
 import os
 import subprocess
 import sys
+import time
+from contextlib import suppress
 from pathlib import Path
+from threading import Thread
 
 CORES = 2
+MEMORY_GOAL = 2.0  # GiB
 SOURCES = Path(__file__).resolve().parent.parent / "src"
 
 
@@ -34,7 +38,7 @@ def main(arguments: list[str] | None = None) -> int:
     import _cases as cases
 
     if chosen.case:
-        print(json.dumps(cases.run(chosen.case)))
+        print(json.dumps(cases.CASES[chosen.case]()))
         return 0
     unknown = [name for name in chosen.names if name not in cases.CASES]
     if unknown:
@@ -43,13 +47,14 @@ def main(arguments: list[str] | None = None) -> int:
         print("\n".join(f"{name:14} {function.__doc__}" for name, function in cases.CASES.items()))
         return 0
     results = []
-    if not chosen.json:
+    if not chosen.json and not chosen.quiet:
         print(f"{CORES} cores, load {os.getloadavg()[0]:.1f} at the start", flush=True)
     for name in chosen.names or list(cases.CASES):
         figures = measure(name)
         results += figures
-        if not chosen.json:
-            print("\n".join(line(figure) for figure in figures), flush=True)
+        shown = [figure for figure in figures if not (chosen.quiet and figure["ok"])]
+        if shown and not chosen.json:
+            print("\n".join(line(figure) for figure in shown), flush=True)
     missed = [figure["what"] for figure in results if not figure["ok"]]
     if chosen.json:
         print(json.dumps({"cores": CORES, "load": os.getloadavg(), "figures": results, "missed": missed}, indent=1))
@@ -61,13 +66,53 @@ def main(arguments: list[str] | None = None) -> int:
 def measure(name: str) -> list[dict]:
     """The figures of one case, each with the name of its case and whether its goal was reached."""
     command = [sys.executable, str(Path(__file__).resolve()), "--case", name]
-    done = subprocess.run(command, capture_output=True, text=True, env=environment(), preexec_fn=hold_to_cores)
-    if done.returncode:
-        last = (done.stderr.strip().splitlines() or ["no message"])[-1]
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(), preexec_fn=hold_to_cores,
+        start_new_session=True,
+    )
+    watch = Watch(process)
+    out, err = process.communicate()
+    peak = watch.finish()
+    if process.returncode:
+        last = (err.strip().splitlines() or ["no message"])[-1]
         figures = [{"what": f"{name} ended with an error", "goal": 0.0, "measured": None, "unit": "", "note": last}]
     else:
-        figures = json.loads(done.stdout.strip().splitlines()[-1])
+        figures = json.loads(out.strip().splitlines()[-1])
+        figures.append({"what": f"{name}: peak memory", "goal": MEMORY_GOAL, "measured": peak, "unit": "GiB", "note": ""})
     return [{"case": name, **figure, "ok": reached(figure)} for figure in figures]
+
+
+class Watch(Thread):
+    """Samples the resident memory of a process and its children together, until it ends.
+
+    The kernel keeps the peak of one process only, and that of a child includes what it shared with its parent when it was
+    forked. Samples every 20 ms add up the processes that really run at the same time; shared pages count more than once.
+    """
+
+    def __init__(self, process: subprocess.Popen):
+        super().__init__(daemon=True)
+        self.process, self.peak = process, 0.0
+        self.start()
+
+    def run(self) -> None:
+        while self.process.poll() is None:
+            self.peak = max(self.peak, session_memory(self.process.pid))
+            time.sleep(0.02)
+
+    def finish(self) -> float | None:
+        """The peak in GiB; None where the system has no /proc."""
+        self.join()
+        return self.peak or None
+
+
+def session_memory(session: int) -> float:
+    """Resident memory in GiB of all processes of a session, from /proc."""
+    pages = 0
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError, IndexError):
+            fields = stat.read_text().rpartition(")")[2].split()  # what follows the name: state, parent, group, session
+            pages += int(fields[21]) if int(fields[3]) == session else 0
+    return pages * os.sysconf("SC_PAGE_SIZE") / 2**30
 
 
 def reached(figure: dict) -> bool:

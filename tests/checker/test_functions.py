@@ -5,14 +5,14 @@ from __future__ import annotations
 import random
 
 import pytest
-from checker.oracle import places, point_of, random_box, values, violation
-from checker.programs import random_program
 from flint import arb
 
 from certiformer.checker.balls import Box, working_precision
 from certiformer.checker.functions import target_forms
 from certiformer.checker.taylor import bounds, magnitude
 from certiformer.target import Program, parse_formula
+from checker.oracle import places, point_of, random_box, values, violation
+from checker.programs import random_program
 
 working_precision()
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import random
 
 import pytest
-from checker.oracle import point_of, precisely, random_box, values
-from checker.programs import random_program
 from flint import arb
 
 from certiformer.checker.balls import BallDomain, Box, hull, working_precision
 from certiformer.checker.jets import DerivativeBounds, jets
 from certiformer.target import Program, parse_domain, parse_formula
+from checker.oracle import point_of, precisely, random_box, values
+from checker.programs import random_program
 
 working_precision()
 

@@ -11,8 +11,6 @@ from dataclasses import fields, replace
 
 import numpy as np
 import pytest
-from checker.networks import network_of, point_box, tiny
-from checker.oracle import places, point_of, polynomial, precisely
 from flint import arb
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -22,6 +20,8 @@ from certiformer.checker.network import Network
 from certiformer.checker.prototypes import as_prototypes
 from certiformer.checker.taylor import bounds
 from certiformer.model import Attention, Block, FeedForward, Norm, Readout, Transformer
+from checker.networks import network_of, point_box, tiny
+from checker.oracle import places, point_of, polynomial, precisely
 from model import oracle
 from model.cases import OPTIONS, TWO_GROUPS, configs, model_of
 

@@ -7,8 +7,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from checker.networks import network_of, point_box
-from checker.oracle import places, point_of, precisely, violation
 from flint import arb
 
 from certiformer.checker.balls import Box, working_precision
@@ -16,6 +14,8 @@ from certiformer.checker.prototypes import Head, Prototypes, _keep, as_prototype
 from certiformer.checker.taylor import bounds
 from certiformer.construct.prototype_attention import prototype_transformer
 from certiformer.model import Attention, Block, Code, Config, FeedForward, Heads, Input, Norm, Readout, Transformer
+from checker.networks import network_of, point_box
+from checker.oracle import places, point_of, precisely, violation
 
 working_precision()
 

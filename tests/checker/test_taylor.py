@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 
 import pytest
-from checker.oracle import places, point_of, polynomial, precisely, random_box, values, violation
 from flint import arb
 
 from certiformer.checker import taylor
@@ -13,6 +12,7 @@ from certiformer.checker.balls import INFINITY, ONE, ZERO, Box, working_precisio
 from certiformer.checker.functions import FormAlgebra, point_series, target_forms
 from certiformer.checker.taylor import MAX_ORDER, Form, bounds, magnitude, table
 from certiformer.target import Program, parse_formula
+from checker.oracle import places, point_of, polynomial, precisely, random_box, values, violation
 
 working_precision()
 

@@ -189,12 +189,18 @@ def _block(config, block, tensors, prefix, rows):
     if block.attention is not None:
         normed = _norm(config, block, tensors, f"{prefix}.norm.attention", "pre", rows)
         out = _attention(config, block.attention, tensors, f"{prefix}.attention", normed)
-        rows = [[h + o for h, o in zip(r, s, strict=True)] if block.attention.residual else s for r, s in zip(rows, out, strict=True)]
+        rows = [
+            [h + o for h, o in zip(r, s, strict=True)] if block.attention.residual else s
+            for r, s in zip(rows, out, strict=True)
+        ]
         rows = _norm(config, block, tensors, f"{prefix}.norm.attention", "post", rows)
     if block.ffn is not None:
         normed = _norm(config, block, tensors, f"{prefix}.norm.ffn", "pre", rows)
         out = [_feed_forward(block.ffn, tensors, f"{prefix}.ffn", row) for row in normed]
-        rows = [[h + o for h, o in zip(r, s, strict=True)] if block.ffn.residual else s for r, s in zip(rows, out, strict=True)]
+        rows = [
+            [h + o for h, o in zip(r, s, strict=True)] if block.ffn.residual else s
+            for r, s in zip(rows, out, strict=True)
+        ]
         rows = _norm(config, block, tensors, f"{prefix}.norm.ffn", "post", rows)
     return rows
 
@@ -217,7 +223,9 @@ def _attention(config, attention, tensors, prefix, rows):
         for h in range(group.count):
             project = {
                 role: [
-                    _affine(row, tensors[f"{name}.{role}"][h], tensors[f"{name}.{role}_bias"][h] if attention.bias else None)
+                    _affine(
+                        row, tensors[f"{name}.{role}"][h], tensors[f"{name}.{role}_bias"][h] if attention.bias else None
+                    )
                     for row in rows
                 ]
                 for role in ("query", "key", "value")

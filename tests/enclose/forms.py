@@ -7,11 +7,11 @@ from fractions import Fraction
 
 import jax
 import numpy as np
-from enclose.balls import Undecided, box_points, check_form
 from flint import arb
 
 from certiformer.enclose.taylor import Form, enclosed_range
 from certiformer.interval.compile import compiler_options
+from enclose.balls import Undecided, box_points, check_form
 
 WIDTHS = [1e-12, 1e-7, 1e-3, 0.1, 0.7, 3.0, 40.0, 1e3]
 
@@ -57,5 +57,7 @@ def check_boxes(
                 if not value.is_finite():
                     continue
                 label = f"box {b} (centre {c[b]}, radius {r[b]}), output {o}"
-                check_form(form.coef[b, :, o], form.rem[b, o], (whole.lo[b, o], whole.hi[b, o]), exponents, e, value, label)
+                check_form(
+                    form.coef[b, :, o], form.rem[b, o], (whole.lo[b, o], whole.hi[b, o]), exponents, e, value, label
+                )
     return form

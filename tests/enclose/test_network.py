@@ -6,8 +6,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from enclose.balls import model_values
-from enclose.forms import check_boxes, compiled
 
 from certiformer.enclose.network import enclose_model
 from certiformer.enclose.taylor import enclosed_range
@@ -25,11 +23,15 @@ from certiformer.model import (
     Transformer,
     tensor_specs,
 )
+from enclose.balls import model_values
+from enclose.forms import check_boxes, compiled
 
 TWO_TOKENS = Input("continuous", tokens=2, width=1)
 
 
-def config(attention: Attention | None = None, ffn: FeedForward | None = None, norm: Norm | None = None, **other) -> Config:
+def config(
+    attention: Attention | None = None, ffn: FeedForward | None = None, norm: Norm | None = None, **other
+) -> Config:
     return Config(
         **{
             "input": TWO_TOKENS,
@@ -49,7 +51,10 @@ CASES = {
         Attention(HEADS, mask="causal", score_bias="toeplitz"), registers=2, readout=Readout("token", 1)
     ),
     "masked table bias": config(
-        Attention(HEADS, mask="table", score_bias="table", scale="unit", residual=False), registers=1, readout=Readout("all"), outputs=2
+        Attention(HEADS, mask="table", score_bias="table", scale="unit", residual=False),
+        registers=1,
+        readout=Readout("all"),
+        outputs=2,
     ),
     "hard": config(Attention(HEADS, kind="hard", scale="unit"), code=Code("one-hot", offset=1), readout=Readout("sum")),
     "linear": config(Attention(HEADS, kind="linear", bias=True), code=Code("circle", offset=0, period=3)),
@@ -61,14 +66,18 @@ CASES = {
     "two blocks": config(blocks=(Block(Attention((Heads(2, 2, 2),))), Block(None, FeedForward(4))), registers=1),
     "looped": config(Attention((Heads(1, 4, 4),)), FeedForward(4), loops=2, readout=Readout("token", 0)),
     "no block": config(blocks=()),
-    "wide token": config(Attention((Heads(1, 4, 4),)), input=Input("continuous", tokens=1, width=3), registers=2, dtype="float32"),
+    "wide token": config(
+        Attention((Heads(1, 4, 4),)), input=Input("continuous", tokens=1, width=3), registers=2, dtype="float32"
+    ),
 }
 
 
 def boxes(dimension: int):
     widths = [1e-12, 1e-6, 1e-2, 0.3, 3.0, 1e3]
     rng = np.random.default_rng(1)
-    return rng.normal(size=(len(widths), dimension)), np.array(widths)[:, None] / 2 * rng.uniform(0.5, 1, (len(widths), dimension))
+    return rng.normal(size=(len(widths), dimension)), np.array(widths)[:, None] / 2 * rng.uniform(
+        0.5, 1, (len(widths), dimension)
+    )
 
 
 def sharpened(model: Transformer, factor: float) -> Transformer:
@@ -127,7 +136,9 @@ def softmax_pair(first_slope: float, second_offset: float, value_slope: float = 
 def test_softmax_of_x_and_minus_40_reaches_one(order):
     """x in [-60, 0]: the second weight is 1 at the left end up to 2e-9; a known peer bounds it by 4.2e-6."""
     model = softmax_pair(1.0, -40.0)
-    whole = compiled(lambda c, r: enclosed_range(enclose_model(model, order)(c, r)))(jnp.array([-30.0]), jnp.array([30.0]))
+    whole = compiled(lambda c, r: enclosed_range(enclose_model(model, order)(c, r)))(
+        jnp.array([-30.0]), jnp.array([30.0])
+    )
     assert whole.hi[0] >= 1 / (1 + np.exp(-20.0)), whole
     check_boxes(enclose_model(model, order), lambda p: model_values(model, p), [[-30.0], [-40.0]], [[30.0], [1.0]])
 

@@ -7,8 +7,6 @@ from fractions import Fraction
 import jax
 import numpy as np
 import pytest
-from enclose.balls import ball, model_values
-from enclose.forms import check_boxes, compiled
 from flint import arb
 
 from certiformer.enclose.approximate import exact
@@ -17,16 +15,38 @@ from certiformer.enclose.prototype import PrototypeAttention, PrototypeHead, as_
 from certiformer.enclose.prototype_form import enclose_prototypes
 from certiformer.enclose.taylor import enclosed_range
 from certiformer.errors import BadInput
-from certiformer.model import Attention, Block, Config, FeedForward, Heads, Input, Norm, Readout, Transformer, tensor_specs
+from certiformer.model import (
+    Attention,
+    Block,
+    Config,
+    FeedForward,
+    Heads,
+    Input,
+    Norm,
+    Readout,
+    Transformer,
+    tensor_specs,
+)
+from enclose.balls import ball, model_values
+from enclose.forms import check_boxes, compiled
 
 
-def voronoi_model(dimension: int, per_axis: int, sharpness: float, seed: int = 0, outputs: int = 1, **other) -> Transformer:
+def voronoi_model(
+    dimension: int, per_axis: int, sharpness: float, seed: int = 0, outputs: int = 1, **other
+) -> Transformer:
     """Registers on a jittered grid of [0, 1]^D as prototypes: d = x | flag | c | -|c|^2/2 | value | out."""
     rng = np.random.default_rng(seed)
     axes = [(np.arange(per_axis) + 0.5) / per_axis] * dimension
     grid = np.stack(np.meshgrid(*axes, indexing="ij"), -1).reshape(-1, dimension)
     grid = grid + rng.uniform(-0.1, 0.1, grid.shape) / per_axis
-    d, flag, c, half, value, out = dimension, dimension, dimension + 1, 2 * dimension + 1, 2 * dimension + 2, 2 * dimension + 2 + outputs
+    d, flag, c, half, value, out = (
+        dimension,
+        dimension,
+        dimension + 1,
+        2 * dimension + 1,
+        2 * dimension + 2,
+        2 * dimension + 2 + outputs,
+    )
     config = Config(
         **{
             "input": Input("continuous", 1, dimension),
@@ -60,7 +80,10 @@ def prototype_values(p: PrototypeAttention, point: list[Fraction]) -> list[arb]:
         for o in range(p.outputs)
     ]
     for head in p.heads:
-        scores = [sum((xi * ball(a) for xi, a in zip(x, row, strict=True)), ball(b)) for row, b in zip(head.slopes, head.offsets, strict=True)]
+        scores = [
+            sum((xi * ball(a) for xi, a in zip(x, row, strict=True)), ball(b))
+            for row, b in zip(head.slopes, head.offsets, strict=True)
+        ]
         best = scores[0]
         for s in scores:
             best = best.max(s)
@@ -75,7 +98,14 @@ def random_prototypes(dimension: int, count: int, steep: float, seed: int, heads
     rng = np.random.default_rng(seed)
     zero = np.zeros(dimension)
     made = tuple(
-        PrototypeHead(steep * rng.normal(size=(count, dimension)), rng.normal(size=count), rng.normal(size=(count, 2)), zero, 0.0, np.zeros(2))
+        PrototypeHead(
+            steep * rng.normal(size=(count, dimension)),
+            rng.normal(size=count),
+            rng.normal(size=(count, 2)),
+            zero,
+            0.0,
+            np.zeros(2),
+        )
         for _ in range(heads)
     )
     return PrototypeAttention(made, exact(rng.normal(size=(dimension, 2))), exact(rng.normal(size=2)))
@@ -84,7 +114,9 @@ def random_prototypes(dimension: int, count: int, steep: float, seed: int, heads
 WIDTHS = np.array([1e-12, 1e-5, 0.01, 0.1, 0.5, 3.0, 1e3])
 
 
-@pytest.mark.parametrize(("dimension", "order", "steep"), [(1, 6, 10.0), (2, 4, 30.0), (2, 1, 1.0), (3, 2, 5.0), (2, 0, 300.0), (4, 3, 2.0)])
+@pytest.mark.parametrize(
+    ("dimension", "order", "steep"), [(1, 6, 10.0), (2, 4, 30.0), (2, 1, 1.0), (3, 2, 5.0), (2, 0, 300.0), (4, 3, 2.0)]
+)
 def test_closed_form(dimension, order, steep):
     p = random_prototypes(dimension, 9, steep, seed=dimension, heads=2)
     centres = np.random.default_rng(0).normal(size=(len(WIDTHS), dimension))
@@ -96,10 +128,17 @@ def test_closed_form(dimension, order, steep):
 def test_scores_of_1000_nats_apart():
     """A prototype 1,000 nats below the best at the centre is the best one elsewhere on the box."""
     zero = np.zeros(1)
-    head = PrototypeHead(np.array([[0.0], [1000.0], [-3000.0]]), np.zeros(3), np.array([[0.0], [1.0], [5.0]]), zero, 0.0, zero)
+    head = PrototypeHead(
+        np.array([[0.0], [1000.0], [-3000.0]]), np.zeros(3), np.array([[0.0], [1.0], [5.0]]), zero, 0.0, zero
+    )
     p = PrototypeAttention((head,), exact(np.zeros((1, 1))), exact(zero))
     for order in (1, 4):
-        check_boxes(enclose_prototypes(p, order), lambda x: prototype_values(p, x), [[1.5], [1.0], [-0.7]], [[2.0], [0.99], [0.71]])
+        check_boxes(
+            enclose_prototypes(p, order),
+            lambda x: prototype_values(p, x),
+            [[1.5], [1.0], [-0.7]],
+            [[2.0], [0.99], [0.71]],
+        )
 
 
 @pytest.mark.parametrize(("dimension", "per_axis", "order"), [(1, 30, 5), (2, 7, 4), (3, 4, 2)])
@@ -116,7 +155,13 @@ def test_lists_with_a_proved_tail(dimension, per_axis, order):
     corner = rng.integers(0, 4, (10, dimension)) / 4
     size = rng.choice([0.25, 0.125, 1e-3], (10, 1)) * np.ones(dimension)
     shift = np.floor(rng.uniform(0, 0.25 / size)) * size
-    check_boxes(enclose_prototypes(p, order, lists), lambda x: model_values(model, x), corner + shift + size / 2, size / 2, points=2)
+    check_boxes(
+        enclose_prototypes(p, order, lists),
+        lambda x: model_values(model, x),
+        corner + shift + size / 2,
+        size / 2,
+        points=2,
+    )
 
 
 def test_a_box_outside_its_cell_is_never_bounded():
@@ -149,7 +194,13 @@ def test_a_constructed_model_is_recognised(changes):
     model = voronoi_model(2, 3, 18.0, outputs=2, **changes)
     p = as_prototypes(model)
     assert p is not None and len(p.heads) == 1 and p.heads[0].slopes.shape == (10, 2)
-    check_boxes(enclose_prototypes(p, 3), lambda x: model_values(model, x), [[0.3, 0.4], [0.9, 0.1]], [[0.05, 0.1], [1e-9, 1e-3]], points=3)
+    check_boxes(
+        enclose_prototypes(p, 3),
+        lambda x: model_values(model, x),
+        [[0.3, 0.4], [0.9, 0.1]],
+        [[0.05, 0.1], [1e-9, 1e-3]],
+        points=3,
+    )
 
 
 def test_two_tokens_with_score_bias_and_mask():
@@ -175,7 +226,13 @@ def test_two_tokens_with_score_bias_and_mask():
     model = Transformer(config, t)
     p = as_prototypes(model)
     assert p is not None and len(p.heads) == 4
-    check_boxes(enclose_prototypes(p, 3), lambda x: model_values(model, x), [[0.3, -0.4], [2.0, 1.0]], [[0.1, 0.2], [0.5, 1.0]], points=4)
+    check_boxes(
+        enclose_prototypes(p, 3),
+        lambda x: model_values(model, x),
+        [[0.3, -0.4], [2.0, 1.0]],
+        [[0.1, 0.2], [0.5, 1.0]],
+        points=4,
+    )
 
 
 def test_other_models_are_not_recognised():
@@ -195,6 +252,10 @@ def test_other_models_are_not_recognised():
 
 def test_lists_refuse_a_bad_box():
     p = random_prototypes(2, 5, 1.0, seed=0)
-    for low, high, cells in ([(0.0, 0.0), (1.0, 0.0), (2, 2)], [(0.0, 0.0), (1.0, np.inf), (2, 2)], [(0.0, 0.0), (1.0, 1.0), (2,)]):
+    for low, high, cells in (
+        [(0.0, 0.0), (1.0, 0.0), (2, 2)],
+        [(0.0, 0.0), (1.0, np.inf), (2, 2)],
+        [(0.0, 0.0), (1.0, 1.0), (2,)],
+    ):
         with pytest.raises(BadInput, match="prototype lists"):
             prototype_lists(p, np.array(low), np.array(high), cells)

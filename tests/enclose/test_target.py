@@ -8,12 +8,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from enclose.balls import program_values
-from enclose.forms import WIDTHS, check_boxes, compiled
 
 from certiformer.enclose.target import enclose_target
 from certiformer.enclose.taylor import enclosed_range
 from certiformer.target import parse_formula
+from enclose.balls import program_values
+from enclose.forms import WIDTHS, check_boxes, compiled
 
 
 def boxes(dimension: int, centres=(0.0, 0.3, -1.7, 12.0), widths=WIDTHS):

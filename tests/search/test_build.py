@@ -155,3 +155,14 @@ def test_kill_leaves_nothing_that_looks_finished_and_the_next_run_succeeds(delay
         ["model.safetensors", "config.json", "target.json", "leaves.bin", "certificate.json"]
     )
     assert json.loads((folder / "certificate.json").read_text())["level"] == 2
+
+
+def test_a_failing_canary_refuses_the_float64_search_but_not_the_ball_rules(monkeypatch):
+    from certiformer.interval.canaries import Canaries
+    from certiformer.search import evidence
+
+    monkeypatch.setattr(evidence, "run_canaries", lambda batch: Canaries(("x / 3 is not IEEE",)))
+    refused = certiformer.build("sin(x1)", on="[0, 1]", eps="0.05", rule="boxes")
+    assert refused.outcome is Outcome.UNDECIDED
+    assert "x / 3" in refused.certificate.reason
+    assert certiformer.build("sin(x1)", on="[0, 1]", eps="0.05", rule="theorem").certified

@@ -53,8 +53,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     terminal = Terminal(given)
     try:
         code = _dispatch(given, terminal)
-    except SystemExit as stop:  # tyro: help was shown (0) or the usage is wrong (2)
-        code = stop.code if isinstance(stop.code, int) else 0
+    except SystemExit:  # never ours: code 0 must mean what it says
+        code = terminal.error("the target's own code ended the program; a target may only compute", 2)
     except (BadInput, MissingExtra) as problem:
         code = terminal.error(str(problem), 2)
     except KeyboardInterrupt:
@@ -87,6 +87,8 @@ def _dispatch(given: list[str], terminal: Terminal) -> int:
 
     module = import_module(f"certiformer.cli.{verb}")
     options = parse(module, verb, rest, terminal)
+    if isinstance(options, int):
+        return options
     terminal.json, terminal.quiet = (getattr(options, name, False) for name in ("json", "quiet"))
     return module.run(options, terminal)
 

@@ -17,7 +17,6 @@ from tyro.conf import arg
 
 from certiformer.cli.config_file import read_config
 from certiformer.cli.terminal import Terminal
-from certiformer.errors import BadInput
 
 Flag = Annotated[bool, arg(help_behavior_hint="")]
 """A switch that is off unless it is given."""
@@ -31,7 +30,7 @@ _FOOTER = re.compile(r"For full helptext.*", re.DOTALL)
 
 
 def parse(module: ModuleType, verb: str, arguments: Sequence[str], terminal: Terminal) -> Any:
-    """The options of a verb; usage errors end in `SystemExit(2)`, or in `BadInput` when JSON was asked for."""
+    """The options of a verb, or the exit code when there is nothing to run: 0 after help, 2 after a usage error."""
     given = [_as_value(argument) for argument in arguments]
     default = _defaults(module.Options, verb, given)
     if os.environ.get("NO_COLOR"):
@@ -49,13 +48,18 @@ def parse(module: ModuleType, verb: str, arguments: Sequence[str], terminal: Ter
             )
     except SystemExit as stop:
         if stop.code:
-            if terminal.json:
-                raise BadInput(one_line(errors.getvalue())) from None
-            sys.stderr.write(errors.getvalue())
-            raise SystemExit(2) from None
+            return _usage_error(errors.getvalue(), terminal)
         terminal.say(f"\nexamples:\n{module.EXAMPLES.rstrip()}")
-        raise
+        return 0
     return _stripped(options)
+
+
+def _usage_error(message: str, terminal: Terminal) -> int:
+    """tyro's own words for a reader, one object for a program."""
+    if terminal.json:
+        return terminal.error(one_line(message), 2)
+    sys.stderr.write(message)
+    return 2
 
 
 def one_line(message: str) -> str:

@@ -24,11 +24,10 @@ def carry_out(command: Callable[..., Run], terminal: Terminal) -> int:
     try:
         with progress_for(terminal) as progress:
             run = command(progress=progress)
-            if run.directory is not None and run.model is not None:
-                progress("report", 0, None, "")
-                write_report(run, terminal, checked=run.level == 2)
     except KeyboardInterrupt:
         return terminal.error(f"interrupted; the same command resumes: {terminal.command}", 130)
+    if run.directory is not None and run.model is not None:
+        write_report(run, terminal, checked=run.level == 2)
     if terminal.json:
         terminal.emit({**run.summary(), "sentence": claim_of(run)})
     else:

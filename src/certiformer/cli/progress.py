@@ -13,7 +13,7 @@ from typing import Any, Protocol, Self
 
 from certiformer.cli.terminal import Terminal, is_screen
 
-VERBS = {"construct": "constructing", "search": "searching", "check": "checking", "report": "drawing the report"}
+VERBS = {"construct": "constructing", "search": "searching", "check": "checking"}
 PAUSE = 5.0  # seconds between two plain lines
 
 

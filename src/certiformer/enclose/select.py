@@ -5,7 +5,17 @@ from __future__ import annotations
 import jax.numpy as jnp
 from jaxtyping import Array, Bool
 
-from certiformer.enclose.taylor import Form, add, aligned, enclosed_range, magnitude, pad_rows, raise_constant, scale, sub
+from certiformer.enclose.taylor import (
+    Form,
+    add,
+    aligned,
+    enclosed_range,
+    magnitude,
+    pad_rows,
+    raise_constant,
+    scale,
+    sub,
+)
 from certiformer.interval import Interval, arithmetic
 from certiformer.interval.padding import UNIT, slack
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache, cache
+from functools import cache
 from itertools import combinations_with_replacement
 
 import numpy as np

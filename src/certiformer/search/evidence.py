@@ -25,6 +25,7 @@ from certiformer.checker.prototypes import as_prototypes
 from certiformer.checker.rules import sum as sum_rule
 from certiformer.checker.rules.refusal import Refused
 from certiformer.checker.weights import read_model
+from certiformer.interval import run_canaries
 from certiformer.model import Transformer
 from certiformer.model.store import tensors_to_bytes
 from certiformer.search.request import Options
@@ -147,6 +148,10 @@ def _by_boxes(
     """Branch and bound on T - f: first below epsilon, then, with what is left of the budget, towards the lower end."""
     options, epsilon = case.options, float(case.epsilon)
     bounder = bounder_for(case.model, case.target.program, case.domain, options.order)
+    canaries = run_canaries(bounder.batch)
+    if not canaries.sound:
+        found.reasons.append(f"the float64 search is refused on this machine: {'; '.join(canaries.failures)}")
+        return
     dimension = case.domain.dimension
     tree = SplitTree.restore(*checkpoint, dimension) if checkpoint else None
     report = _Reporter(case, found, falsifier, progress, options.boxes)

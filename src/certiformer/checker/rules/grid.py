@@ -23,6 +23,7 @@ from certiformer.checker.rules.refusal import Refused
 from certiformer.errors import BadInput
 
 MAX_PROTOTYPES = 2_000_000
+MAX_PARTS = 100_000
 
 
 @dataclass(frozen=True)
@@ -94,3 +95,16 @@ class Grid:
             slopes.append([slope for slope, _ in choice])
             offsets.append(sum((offset for _, offset in choice), ZERO))
         return IdealHead(slopes, offsets, values)
+
+
+def partition(parameters: dict, dimension: int) -> tuple[int, ...]:
+    """How many parts per axis the derivatives are enclosed on, as recorded in the node."""
+    parts = parameters.get("partition")
+    if not isinstance(parts, list) or len(parts) != dimension or any(type(n) is not int or n < 1 for n in parts):
+        raise Refused("the parameters of the theorem node have no partition for this domain")
+    size = 1
+    for n in parts:
+        size *= n
+    if size > MAX_PARTS:
+        raise Refused(f"the partition of the theorem node has more than {MAX_PARTS:,} parts")
+    return tuple(parts)

@@ -57,7 +57,7 @@ from certiformer.certificate import Theorem as TheoremNode
 from certiformer.checker.balls import ZERO, BallDomain, largest
 from certiformer.checker.jets import DerivativeBounds
 from certiformer.checker.problem import Problem, ProgramFunction
-from certiformer.checker.rules.grid import Grid
+from certiformer.checker.rules.grid import Grid, partition
 from certiformer.checker.rules.lattice import first_order_moment
 from certiformer.checker.rules.perturbation import charge, registers_only
 from certiformer.checker.rules.refusal import Refused
@@ -80,19 +80,6 @@ THEOREM = Theorem(
 )
 
 
-def partition(parameters: dict, dimension: int) -> tuple[int, ...]:
-    """How many parts per axis the derivatives are enclosed on, as recorded in the node."""
-    parts = parameters.get("partition")
-    if not isinstance(parts, list) or len(parts) != dimension or any(type(n) is not int or n < 1 for n in parts):
-        raise Refused("the parameters of the theorem node have no partition for this domain")
-    size = 1
-    for n in parts:
-        size *= n
-    if size > 100_000:
-        raise Refused("the partition of the theorem node has more than 100,000 parts")
-    return tuple(parts)
-
-
 def apriori(grid: Grid, domain: BallDomain, derivatives: DerivativeBounds) -> list[arb]:
     """The bound of the statement, one an output; raises `Refused` when f is not known to be Lipschitz."""
     if derivatives.smooth < 1:
@@ -107,8 +94,6 @@ def apriori(grid: Grid, domain: BallDomain, derivatives: DerivativeBounds) -> li
 
 def ideal_values(program: Program, grid: Grid, domain: BallDomain) -> list[list[arb]]:
     """f at every centre, in register order."""
-    from certiformer.checker.balls import ConstantAlgebra
-
     algebra = ConstantAlgebra()
     return [fold(program, list(point), algebra) for point in product(*grid.axes(domain))]
 

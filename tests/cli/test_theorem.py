@@ -1,0 +1,42 @@
+"""`certiformer theorem`: the list, one statement, the sources."""
+
+from __future__ import annotations
+
+from certiformer.theorem import all_theorems
+
+
+def test_the_list_has_every_theorem_with_its_status(cli):
+    done = cli("theorem")
+    assert done.code == 0
+    for entry in all_theorems():
+        line = next(line for line in done.out.splitlines() if f" {entry.record.id} " in line)
+        assert entry.status in line and entry.record.title in line
+    assert [entry["id"] for entry in cli("theorem", "--json").data["theorems"]] == [e.record.id for e in all_theorems()]
+
+
+def test_one_theorem_in_full(cli):
+    entry = all_theorems()[0]
+    done = cli("theorem", entry.record.name)
+    assert done.code == 0
+    for part in (entry.record.title, "Statement", "Assumptions", "Not certified", "Works cited"):
+        assert part in done.out
+    for assumption in entry.record.assumptions:
+        assert f"{assumption.status:<8} {assumption.name}" in done.out
+    data = cli("theorem", entry.record.name, "--json").data
+    assert data["id"] == entry.record.id and data["sections"] == entry.sections
+
+
+def test_bibtex_of_one_and_of_all(cli):
+    entry = all_theorems()[0]
+    one = cli("theorem", entry.record.id, "--bibtex").out
+    assert [key for key in entry.record.citations if f"{{{key}," not in one] == []
+    everything = cli("theorem", "--bibtex").out
+    assert everything.count("@") >= one.count("@") > 0
+    assert all(everything.count(f"{{{key},") == 1 for e in all_theorems() for key in e.record.citations)
+    assert set(cli("theorem", entry.record.id, "--bibtex", "--json").data["bibtex"]) == set(entry.record.citations)
+
+
+def test_an_unknown_theorem_is_one_sentence_with_a_hint(cli):
+    done = cli("theorem", "voronoi_second_ordr")
+    assert (done.code, done.out) == (2, "")
+    assert "did you mean" in done.err

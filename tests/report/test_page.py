@@ -1,0 +1,184 @@
+"""The page: complete, self-contained, honest about what was checked, and safe with any text."""
+
+from __future__ import annotations
+
+import copy
+import re
+from html.parser import HTMLParser
+from typing import Any
+
+import pytest
+
+from certiformer.report import NOT_CLAIMED, write
+
+AXIS = {"label": "x1", "low": 0.0, "high": 6.283, "low_text": "0", "high_text": "2*pi"}
+DATA: dict[str, Any] = {
+    "source": "sin(x1)",
+    "variables": 1,
+    "outputs": 1,
+    "domain": "[0, 2*pi]",
+    "formulas": ["sin(x1)"],
+    "epsilon": "0.1",
+    "outcome": "proved",
+    "level": 2,
+    "checked": True,
+    "reason": "",
+    "method": "voronoi",
+    "lower": "0.0412345",
+    "upper": "0.0987654",
+    "apriori": "0.0999",
+    "witness": {"point": ["1/3"], "output": 0, "error": "0.0412345"},
+    "sizes": {"blocks": 1, "heads": 1, "registers": 16, "width": 6, "nonzero": 59, "dense": 151, "bytes": 1940},
+    "proof": {
+        "rule": "sum",
+        "bound": "0.0987654",
+        "notes": [],
+        "children": [{"rule": "boxes", "bound": "0.05", "notes": ["32 boxes"], "children": []}],
+    },
+    "assumptions": ["a thing that is believed"],
+    "pictures": [
+        {
+            "kind": "curves",
+            "title": "curve title",
+            "caption": "c",
+            "x": AXIS,
+            "points": [0.0, 3.0, 6.283],
+            "target": [0.0, 1.0, None],
+            "model": [0.1, 0.9, 0.0],
+            "error": [0.1, -0.1, None],
+            "epsilon": 0.1,
+        },
+        {"kind": "steps", "title": "steps title", "caption": "", "x": AXIS, "values": [3, 3, 4, 5]},
+        {
+            "kind": "map",
+            "title": "map title",
+            "caption": "",
+            "x": AXIS,
+            "y": AXIS,
+            "values": [[0.0, 0.5], [1.0, None]],
+            "low": 0.0,
+            "high": 1.0,
+            "unit": "|T - f|",
+            "palette": "error",
+        },
+    ],
+    "seconds": {"search": 1.25},
+    "versions": {"jax": "0.10.1"},
+    "seals": {"model.safetensors": "ab" * 32},
+    "directory": "runs/sine",
+}
+
+
+def page(**changes: Any) -> str:
+    return write({**copy.deepcopy(DATA), **changes})
+
+
+class Reader(HTMLParser):
+    """Every tag must be closed in order; attributes that could fetch something are kept."""
+
+    EMPTY = ("meta", "img", "path", "rect", "link", "br")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.sources: list[str] = []
+        self.tags: set[str] = set()
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self.sources += [
+            value or "" for name, value in attributes if name in ("src", "href", "action", "srcset", "data")
+        ]
+        assert not any(name.startswith("on") for name, _ in attributes)
+        if tag not in self.EMPTY:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open and self.open.pop() == tag, tag
+
+
+def read(text: str) -> Reader:
+    reader = Reader()
+    reader.feed(text)
+    reader.close()
+    assert reader.open == []
+    return reader
+
+
+def test_everything_is_on_the_page():
+    text = page()
+    assert ">certified</span>" in text
+    assert "At every real point x1 of [0, 2*pi]" in text
+    assert "between 0.04123 and 0.09877" in text  # rounded outward
+    for part in (
+        "curve title",
+        "steps title",
+        "map title",
+        "32 boxes",
+        "a thing that is believed",
+        "runs/sine",
+        "0.10.1",
+    ):
+        assert part in text
+    assert all(subject in text for subject, _ in NOT_CLAIMED)
+
+
+def test_nothing_is_fetched_from_outside():
+    text = page()
+    reader = read(text)
+    assert len(reader.sources) == 2  # the map and its scale
+    assert all(source.startswith("data:image/png;base64,") for source in reader.sources)
+    assert reader.tags.isdisjoint({"script", "link", "iframe", "object", "embed", "form", "base"})
+    without_pictures = re.sub(r"data:image/png;base64,[A-Za-z0-9+/=]+", "", text)
+    assert re.search(r"https?:|//[a-z]|url\(|@import", without_pictures) is None
+    assert "default-src 'none'" in text
+
+
+def test_light_dark_and_telephone():
+    text = page()
+    assert "prefers-color-scheme:dark" in text and "color-scheme:light dark" in text
+    assert "width=device-width" in text and "@media (max-width" in text
+
+
+@pytest.mark.parametrize("outcome", ["proved", "refuted", "undecided", "invalid"])
+@pytest.mark.parametrize("level", [0, 1, 2])
+@pytest.mark.parametrize("checked", [True, False])
+def test_only_what_the_checker_accepted_is_called_certified(outcome, level, checked):
+    text = page(outcome=outcome, level=level, checked=checked, reason="because")
+    assert ("certified" in text) is (outcome == "proved" and level == 2 and checked)
+    assert ("because" in text) is (outcome != "proved")
+    assert read(text).open == []
+
+
+def test_any_text_is_shown_and_never_executed():
+    evil = '<script>alert("x")</script>&amp;'
+    changes = {name: evil for name in ("source", "domain", "reason", "method", "directory")}
+    pictures = copy.deepcopy(DATA["pictures"])
+    for picture in pictures:
+        picture.update(title=evil, caption=evil, x={**AXIS, "label": evil, "low_text": evil})
+    proof = {**DATA["proof"], "notes": [evil]}
+    text = page(**changes, outcome="refuted", formulas=[evil], pictures=pictures, proof=proof, assumptions=[evil])
+    assert "<script" not in text
+    assert "&lt;script&gt;" in text
+    assert "script" not in read(text).tags
+
+
+def test_missing_parts_are_said_to_be_missing():
+    text = page(outcome="invalid", level=0, sizes=None, proof=None, pictures=[], lower=None, upper=None, witness=None)
+    assert "No transformer was made" in text and "There is no proof" in text and "Pictures" not in text
+    assert "no upper bound was proved" in page(outcome="undecided", level=0, upper=None)
+
+
+def test_a_long_program_is_folded_away():
+    text = page(formulas=["x1 + " * 200 + "x1"])
+    assert "from the recorded program by at most" in text and "<summary>The recorded program</summary>" in text
+
+
+def test_constant_and_empty_pictures_are_drawn():
+    constant = {**DATA["pictures"][0], "target": [2.0] * 3, "model": [2.0] * 3, "error": [0.0] * 3}
+    unknown = {**DATA["pictures"][0], "target": [None] * 3, "model": [None] * 3, "error": [None] * 3}
+    flat = {**DATA["pictures"][2], "values": [[1.0, 1.0]], "low": 1.0, "high": 1.0}
+    assert read(page(pictures=[constant, unknown, flat])).open == []

@@ -1,0 +1,106 @@
+"""The data of the report, computed from runs, against direct evaluation and against the tree itself."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from certiformer import report, search
+from certiformer.certificate import Boxes, Outcome, Sum
+from certiformer.certificate.splits import encode, halves, leaves, root
+from certiformer.search.report_data import depths, leaf_depths, report_data
+
+
+@pytest.fixture(scope="module")
+def line() -> search.Run:
+    return search.build("exp(-3*x1)", on="[0,2]", eps="0.1", rule="theorem")
+
+
+@pytest.fixture(scope="module")
+def plane() -> search.Run:
+    return search.build("[x1*x2, x1-x2]", on="[0,1]x[-1,1]", eps="0.2", rule="theorem")
+
+
+@st.composite
+def trees(draw, dimension: int) -> bytes:
+    """A random split tree."""
+    axes = {}
+    pending = [root(dimension)]
+    for _ in range(draw(st.integers(0, 12))):
+        cell = pending.pop(draw(st.integers(0, len(pending) - 1)))
+        axes[cell] = draw(st.integers(0, dimension - 1))
+        pending.extend(halves(cell, axes[cell]))
+    return encode(dimension, axes)
+
+
+@given(trees(2))
+def test_depths_are_those_of_the_leaf_at_the_point(tree):
+    cells = list(leaves(tree, 2))
+    centres = np.array([[(k + 0.5) / 2**m for m, k in cell] for cell in cells])
+    expected = [sum(m for m, _ in cell) for cell in cells]
+    assert depths(tree, centres).tolist() == expected
+    assert leaf_depths(tree) == (min(expected), max(expected))
+
+
+def test_curves_are_samples_of_both_functions(line):
+    data = report_data(line, checked=True)
+    (picture,) = data["pictures"]
+    points = np.array(picture["points"])
+    assert (points[0], points[-1]) == (0.0, 2.0)
+    np.testing.assert_allclose(picture["target"], np.exp(-3 * points), rtol=1e-13)
+    np.testing.assert_array_equal(picture["model"], line.evaluate(points[:, None])[:, 0])
+    assert max(map(abs, picture["error"])) <= float(line.certificate.upper)
+    assert data["sizes"]["nonzero"] == line.model.nonzero_count()
+    assert data["proof"]["rule"] == "theorem" and "voronoi" in data["proof"]["notes"][0]
+
+
+def test_maps_are_the_right_way_up_and_one_pair_an_output(plane):
+    pictures = report_data(plane, checked=True)["pictures"]
+    assert [picture["palette"] for picture in pictures] == ["value", "error"] * 2
+    values = np.array(pictures[0]["values"])
+    side = len(values)
+    x, y = (np.arange(side) + 0.5) / side, -1 + 2 * (np.arange(side) + 0.5) / side
+    # Rows go with x2, columns with x1; the transformer is within 0.2 of x1 * x2.
+    assert np.abs(values - y[:, None] * x[None, :]).max() <= 0.2
+    assert np.abs(values - x[:, None] * y[None, :]).max() > 0.5  # the control: transposed it would not fit
+    assert all("Output 2" in picture["title"] for picture in pictures[2:])
+    assert "Output 2: The error" in report.write(report_data(plane, checked=True))
+
+
+def test_boxes_have_a_picture_where_the_depth_varies(line, plane):
+    uneven = encode(1, {root(1): 0, ((1, 0),): 0})
+    proof = Boxes("0.1", 3, 0, len(uneven))
+    boxed = replace(line, leaves=uneven, certificate=replace(line.certificate, proof=proof))
+    data = report_data(boxed, checked=True)
+    assert data["pictures"][-1]["kind"] == "steps"
+    assert sorted(set(data["pictures"][-1]["values"])) == [1, 2]
+    assert data["proof"]["notes"] == ["3 boxes, cut 1 to 2 times; Taylor forms of order 3"]
+    even = encode(1, {root(1): 0})
+    flat = replace(boxed, leaves=even, certificate=replace(line.certificate, proof=replace(proof, length=len(even))))
+    assert [picture["kind"] for picture in report_data(flat, checked=True)["pictures"]] == ["curves"]
+    tree = encode(2, {root(2): 1, ((0, 0), (1, 0)): 0})
+    mapped = replace(plane, leaves=tree, certificate=replace(plane.certificate, proof=Boxes("0.1", 2, 0, len(tree))))
+    picture = report_data(mapped, checked=True)["pictures"][-1]
+    values = np.array(picture["values"])
+    assert picture["palette"] == "depth"
+    assert (values[0] == 2).all() and (values[-1] == 1).all()  # the lower half in x2 was cut once more
+
+
+def test_the_parts_of_a_sum_have_their_own_axes():
+    run = search.build("x1**2+x2**2", on="[0,1]x[2,3]", eps="0.5", rule="theorem")
+    tree = encode(1, {root(1): 0, ((1, 1),): 0})
+    parts = tuple(Boxes("0.1", 2, offset, len(tree)) for offset in (0, len(tree)))
+    summed = replace(run, leaves=tree + tree, certificate=replace(run.certificate, proof=Sum("0.2", parts)))
+    pictures = [p for p in report_data(summed, checked=True)["pictures"] if p["kind"] == "steps"]
+    assert [(p["x"]["label"], p["x"]["high_text"]) for p in pictures] == [("x1", "1"), ("x2", "3")]
+
+
+def test_a_run_without_a_model_has_a_page(line):
+    certificate = replace(line.certificate, outcome=Outcome.INVALID, level=0, proof=None, reason="singular")
+    data = report_data(replace(line, model=None, leaves=b"", certificate=certificate), checked=False)
+    assert data["pictures"] == [] and data["sizes"] is None
+    assert "No transformer was made" in report.write(data)
