@@ -65,7 +65,7 @@ def test_a_long_program_is_printed_in_full(cli):
     assert cli("build", terms, *arguments).code == 0
     done = cli("check", "long")
     assert done.code == 0
-    assert "the recorded\n           program (" in done.out
+    assert "the recorded\n           program by" in done.out
     assert "\nprogram    sin(x1)/1000 + sin(x1)/1001" in done.out and "/1039\n" in done.out
 
 

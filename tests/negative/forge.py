@@ -96,7 +96,10 @@ def reseal(
     proof: Node | None = None,
     **fields: Any,
 ) -> Path:
-    """Change parts of a run folder and recompute every hash. `fields` are raw JSON values of the certificate."""
+    """Change parts of a run folder and recompute every hash.
+
+    `fields` are raw JSON values of the certificate; the proof as raw JSON is `raw_proof`.
+    """
     changes: dict[str, bytes] = {}
     if callable(model):
         old = from_bytes((folder / CONFIG).read_bytes(), (folder / MODEL).read_bytes())
@@ -115,6 +118,8 @@ def reseal(
     data["seals"] = {name: digest((folder / name).read_bytes()) for name in FILES}
     if proof is not None:
         data["proof"] = to_json(proof)
+    if "raw_proof" in fields:
+        data["proof"] = fields.pop("raw_proof")
     data.update(fields)
     (folder / CERTIFICATE).write_bytes(canonical({**data, "sha256": digest(canonical(data))}))
     return folder

@@ -149,7 +149,8 @@ def test_light_dark_and_telephone():
 def test_only_what_the_checker_accepted_is_called_certified(outcome, level, checked):
     text = page(outcome=outcome, level=level, checked=checked, reason="because")
     assert ("certified" in text) is (outcome == "proved" and level == 2 and checked)
-    assert ("because" in text) is (outcome != "proved")
+    assert ("Because." in text) is (outcome != "proved")
+    assert ("which covers every point" in text) is (outcome == "proved")
     assert read(text).open == []
 
 

@@ -99,6 +99,12 @@ def test_the_parts_of_a_sum_have_their_own_axes():
     assert [(p["x"]["label"], p["x"]["high_text"]) for p in pictures] == [("x1", "1"), ("x2", "3")]
 
 
+def test_a_scale_that_reaches_beyond_the_tolerance_says_so(plane):
+    certificate = replace(plane.certificate, epsilon="0.001", upper=None, outcome=Outcome.REFUTED, proof=None)
+    picture = report_data(replace(plane, certificate=certificate), checked=True)["pictures"][1]
+    assert picture["high"] > 0.001 and picture["caption"].endswith("; the tolerance is 0.001.")
+
+
 def test_a_run_without_a_model_has_a_page(line):
     certificate = replace(line.certificate, outcome=Outcome.INVALID, level=0, proof=None, reason="singular")
     data = report_data(replace(line, model=None, leaves=b"", certificate=certificate), checked=False)

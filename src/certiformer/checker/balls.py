@@ -126,7 +126,7 @@ class Box:
 
     def __str__(self) -> str:
         ends = [(float(self.low(i)), float(self.high(i))) for i in range(self.dimension)]
-        return " x ".join(f"[{a:.9g}, {b:.9g}]" for a, b in ends)
+        return " x ".join(f"[{a:.12g}, {b:.12g}]" for a, b in ends)
 
 
 class BallDomain:

@@ -26,9 +26,8 @@ from certiformer.checker.problem import Problem, ProgramFunction
 from certiformer.checker.prototypes import as_prototypes
 from certiformer.checker.rules.refusal import Refused
 from certiformer.checker.weights import read_model
-from certiformer.target import Target, formula, parse_epsilon, target_from_text
+from certiformer.target import Target, claim_sentence, formula, parse_epsilon, target_from_text
 
-SENTENCE = 400  # characters of a formula that still read as a sentence
 SEALED = (MODEL, CONFIG, TARGET, LEAVES)
 
 
@@ -44,22 +43,9 @@ class Claim:
 
     def sentence(self) -> str:
         """The claim in one plain sentence."""
-        variables = self.target.domain.dimension
-        names = "x1" if variables == 1 else f"(x1, ..., x{variables})" if variables > 2 else "(x1, x2)"
-        outputs = len(self.target.program.outputs)
-        what = (
-            "the transformer's output differs"
-            if outputs == 1
-            else f"each of the transformer's {outputs} outputs differs"
-        )
-        # The recorded program is printed, never the source text, which nothing depends on.
-        text = ", ".join(formula(self.target.program))
-        shown = text if len(text) <= SENTENCE else f"the recorded program ({len(self.target.program.nodes)} operations)"
-        shown = shown if outputs == 1 else f"[{shown}]"
-        return (
-            f"At every real point {names} of {self.target.domain}, {what} from {shown} "
-            f"by at most {self.certificate.epsilon}."
-        )
+        target, epsilon = self.target, self.certificate.epsilon
+        sizes = target.domain.dimension, len(target.program.outputs)
+        return claim_sentence(*sizes, str(target.domain), formula(target.program), epsilon)
 
 
 def read_claim(directory: Path) -> Claim:

@@ -30,6 +30,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
+from operator import mul
 
 from flint import arb, arb_mat, fmpq
 
@@ -40,11 +42,12 @@ from certiformer.checker.taylor import Form, Table
 
 CUT = 46  # nats: dropped prototypes weigh less than e^-46 = 1.1e-20 each
 SHORT = 48  # lists shorter than this are not pruned further
+WORTH = 0.6  # a list that keeps more than this share stays as it is, with the matrices it has
 
 
 @dataclass(frozen=True)
 class Head:
-    """One softmax over prototypes: slopes[j][i], offsets[j], values[j][o]."""
+    """One softmax over prototypes: slopes[j][i], offsets[j], values[j][o]; its matrices are made once."""
 
     slopes: list[list[arb]]
     offsets: list[arb]
@@ -58,8 +61,50 @@ class Head:
 
     def spread(self, output: int) -> arb:
         """Upper bound of max - min of the values of one output."""
-        column = [value[output] for value in self.values]
-        return (max(c.upper() for c in column) - min(c.lower() for c in column)).upper()
+        low, high = self.ends[output]
+        return (high - low).upper()
+
+    @cached_property
+    def ends(self) -> list[tuple[arb, arb]]:
+        """For each output the ends of the range of its values."""
+        columns = list(zip(*self.values, strict=True))
+        return [(min(c.lower() for c in column), max(c.upper() for c in column)) for column in columns]
+
+    @cached_property
+    def slope_matrix(self) -> arb_mat:
+        return arb_mat(self.slopes)
+
+    @cached_property
+    def offset_column(self) -> arb_mat:
+        return arb_mat(len(self.offsets), 1, self.offsets)
+
+    @cached_property
+    def value_matrix(self) -> arb_mat:
+        return arb_mat(self.values)
+
+    @cached_property
+    def rounded(self) -> tuple[list[list[float]], list[float]]:
+        """Slopes by axis and offsets as floats: they may guide a choice, never a bound."""
+        return [[float(a) for a in row] for row in zip(*self.slopes, strict=True)], [float(b) for b in self.offsets]
+
+    @cached_property
+    def middle(self) -> list[arb]:
+        """A slope amid all slopes."""
+        return [(sum(column, ZERO) / len(column)).mid() for column in zip(*self.slopes, strict=True)]
+
+    def features(self, tab: Table) -> arb_mat:
+        """(A_j - middle)^m / m! for every prototype j and monomial m."""
+        if tab.order not in self._features:
+            axes = _shifted(self.slope_matrix, self.middle).transpose().tolist()
+            columns = [[ONE] * len(self.slopes)]
+            for parent, axis, power in recipe(tab):
+                columns.append([x * a / power for x, a in zip(columns[parent], axes[axis], strict=True)])
+            self._features[tab.order] = arb_mat(columns).transpose()
+        return self._features[tab.order]
+
+    @cached_property
+    def _features(self) -> dict[int, arb_mat]:
+        return {}
 
 
 @dataclass(frozen=True)
@@ -111,74 +156,96 @@ def _widened(form: Form, slack: arb) -> Form:
 
 def scores_at_centre(head: Head, box: Box) -> list[arb]:
     """The scores at the box centre."""
-    return [
-        offset + sum((a * c for a, c in zip(slope, box.centre, strict=True)), ZERO)
-        for slope, offset in zip(head.slopes, head.offsets, strict=True)
-    ]
+    return (head.slope_matrix * arb_mat(box.dimension, 1, list(box.centre)) + head.offset_column).entries()
+
+
+def _shifted(matrix: arb_mat, row: list[arb]) -> arb_mat:
+    """The matrix with `row` subtracted from each of its rows."""
+    return matrix - arb_mat(matrix.nrows(), matrix.ncols(), row * matrix.nrows())
+
+
+def _reaches(moved: arb_mat, box: Box) -> list[arb]:
+    """sum_i |moved_ji| r_i for every row j."""
+    sizes = arb_mat(moved.nrows(), moved.ncols(), [abs(entry) for entry in moved.entries()])
+    return (sizes * arb_mat(box.dimension, 1, list(box.radius))).entries()
 
 
 def _keep(head: Head, box: Box) -> tuple[list[int] | None, arb]:
-    """Indices of the prototypes to keep on `box` and the tail of the others (rule *lists*)."""
-    scores = scores_at_centre(head, box)
-    reference = max(range(len(scores)), key=lambda j: scores[j].mid())
-    slope, score = head.slopes[reference], scores[reference]
-    kept, tail = [], ZERO
-    for j, other in enumerate(head.slopes):
-        reach = scores[j] - score
-        for a, b, r in zip(other, slope, box.radius, strict=True):
-            reach = reach + abs(a - b) * r
-        if reach < -CUT:
-            tail = tail + reach.exp().upper()
-        else:
-            kept.append(j)
-    return (kept, tail) if len(kept) < len(scores) else (None, ZERO)
+    """Indices of the prototypes to keep on `box` and the tail of the others (rule *lists*); None: keep them all.
+
+    Which ones to drop is decided in floats, which is quick and proves nothing; what they could weigh is proved in balls.
+    """
+    rows, offsets = head.rounded
+    scores = offsets
+    for row, x in zip(rows, box.centre, strict=True):
+        scores = [s + a * float(x) for s, a in zip(scores, row, strict=True)]
+    top = max(scores)
+    reference = scores.index(top)
+    for row, radius in zip(rows, box.radius, strict=True):
+        mine, r = row[reference], float(radius)
+        scores = [s + abs(a - mine) * r for s, a in zip(scores, row, strict=True)]
+    kept = [j for j, score in enumerate(scores) if not score < top - CUT]
+    if len(kept) > WORTH * len(scores):
+        return None, ZERO
+    dropped = head.only(sorted(set(range(len(scores))) - set(kept)))
+    best = scores_at_centre(head.only([reference]), box)[0]
+    reaches = _reaches(_shifted(dropped.slope_matrix, head.slopes[reference]), box)
+    most = [s - best + reach for s, reach in zip(scores_at_centre(dropped, box), reaches, strict=True)]
+    return kept, sum((x.exp() for x in most), ZERO).upper()
 
 
 def _head_forms(tab: Table, head: Head, box: Box, outputs: int) -> list[Form]:
     """The closed form of one head (module docstring)."""
     scores = scores_at_centre(head, box)
-    top = max(scores, key=lambda s: s.mid()).mid()
-    weights = [(s - top).exp() for s in scores]
+    top = arb(max(float(score) for score in scores))  # any number common to all scores would do
+    weights = [(score - top).exp() for score in scores]
+    row = arb_mat(1, len(weights), weights)
     total = sum(weights, ZERO)
-    count, k = len(weights), tab.order
-    row = arb_mat(1, count, weights)
-    slopes = arb_mat(count, tab.dimension, [a for slope in head.slopes for a in slope])
-    reference = [(entry / total).mid() for entry in (row * slopes).entries()]
-    values = arb_mat(count, outputs, [v for value in head.values for v in value])
-    centre = [(entry / total).mid() for entry in (row * values).entries()]
-    left = [weights] + [
-        [w * (v[o] - centre[o]) for w, v in zip(weights, head.values, strict=True)] for o in range(outputs)
-    ]
-    features, rests = [], []
-    for slope in head.slopes:
-        g = [(a - b) * r for a, b, r in zip(slope, reference, box.radius, strict=True)]
-        monomials = [ONE]
-        for parent, axis, power in recipe(tab):
-            monomials.append(monomials[parent] * g[axis] / power if power > 1 else monomials[parent] * g[axis])
-        features.extend(monomials)
-        rests.append(_rest(sum((abs(x) for x in g), ZERO).upper(), k))
-    moments = arb_mat(outputs + 1, count, [x for line in left for x in line]) * arb_mat(count, tab.size, features)
-    sizes = arb_mat(outputs + 1, count, [x.abs_upper() for line in left for x in line])
-    rem = sizes * arb_mat(count, 1, rests)
+    mean = [(entry / total).mid() for entry in (row * head.slope_matrix).entries()]
+    centre = [(entry / total).mid() for entry in (row * head.value_matrix).entries()]
+    values = _shifted(head.value_matrix, centre).transpose().tolist()
+    left = [weights, *([w * v for w, v in zip(weights, column, strict=True)] for column in values)]
+    moments = _tilted(tab, (arb_mat(left) * head.features(tab)).tolist(), head.middle, mean, box)
+    rho = _rests(_reaches(_shifted(head.slope_matrix, mean), box), tab.order)
+    rests = [sum(map(mul, map(abs, line), rho), ZERO) / arb.fac_ui(tab.order + 1) for line in left]
     forms = []
-    for line in range(outputs + 1):
-        coef = {i: moments[line, i] for i in range(tab.size) if not moments[line, i].is_zero()}
-        form = Form(tab, coef, rem[line, 0].upper(), -INFINITY, INFINITY)
+    for line, rest in zip(moments, rests, strict=True):
+        form = Form(tab, {i: m for i, m in enumerate(line) if not m.is_zero()}, rest.upper(), -INFINITY, INFINITY)
         form.low, form.high = taylor.bounds(form)
         forms.append(form)
     smallest = None
-    if k:
-        drift = sum((moments[0, i].abs_upper() for i in tab.axis), ZERO)
+    if tab.order:
+        drift = sum((moments[0][i].abs_upper() for i in tab.axis), ZERO)
         smallest = (total * (-drift / total).exp()).lower()
     result = []
     for o in range(outputs):
         quotient = taylor.divide(forms[o + 1], forms[0], smallest)
         form = taylor.add(quotient, taylor.constant(tab, centre[o]))
         # The output is a convex combination of the values, whatever the weights are.
-        column = [value[o] for value in head.values]
-        form.low = _sure(larger, form.low, min(c.lower() for c in column))
-        form.high = _sure(smaller, form.high, max(c.upper() for c in column))
+        form.low, form.high = _sure(larger, form.low, head.ends[o][0]), _sure(smaller, form.high, head.ends[o][1])
         result.append(taylor.tightest(form))
+    return result
+
+
+def _tilted(tab: Table, lines: list[list[arb]], old: list[arb], new: list[arb], box: Box) -> list[list[arb]]:
+    """Coefficients in e of sum_j q_j e^{(A_j - new) . y}, y = r e, from those in y with `old` in place of `new`.
+
+    The two functions differ by the factor e^{(old - new) . y}; a coefficient of degree <= k of the product needs only
+    coefficients of degree <= k of the factors, so nothing is dropped.
+    """
+    shift = [a - b for a, b in zip(old, new, strict=True)]
+    factor, scale = [ONE], [ONE]
+    for parent, axis, power in recipe(tab):
+        factor.append(factor[parent] * shift[axis] / power)
+        scale.append(scale[parent] * box.radius[axis])
+    result = []
+    for line in lines:
+        sums = [ZERO] * tab.size
+        for x, places in zip(factor, tab.product, strict=True):
+            for y, place in zip(line, places, strict=True):
+                if place < tab.size:
+                    sums[place] = sums[place] + x * y
+        result.append([x * r for x, r in zip(sums, scale, strict=True)])
     return result
 
 
@@ -187,15 +254,15 @@ def _sure(choose, candidate: arb, always: arb) -> arb:
     return always if candidate.is_nan() else choose(candidate, always)
 
 
-def _rest(tau: arb, k: int) -> arb:
-    """rho(tau) of the module docstring."""
-    lead = ONE
-    for i in range(1, k + 2):
-        lead = lead * tau / i
-    lagrange = (lead * tau.exp()).upper()
-    if tau < k + 2:
-        return smaller(lagrange, (lead / (1 - tau / (k + 2))).upper())
-    return lagrange
+def _rests(taus: list[arb], k: int) -> list[arb]:
+    """(k + 1)! rho(tau) of the module docstring for every tau; well below k + 2 the second bound is the smaller one."""
+    leads = taus
+    for _ in range(k):
+        leads = list(map(mul, leads, taus))
+    limit = 0.9 * (k + 2)
+    return [
+        lead / (1 - tau / (k + 2)) if tau < limit else lead * tau.exp() for lead, tau in zip(leads, taus, strict=True)
+    ]
 
 
 _RECIPES: dict[tuple[int, int], list[tuple[int, int, int]]] = {}

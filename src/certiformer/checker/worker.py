@@ -6,6 +6,7 @@ One JSON request a line on standard input, one JSON answer a line on standard ou
 from __future__ import annotations
 
 import json
+import signal
 import sys
 from pathlib import Path
 from typing import Any
@@ -48,6 +49,7 @@ def _answer(node: Boxes, problem: Problem, request: dict[str, Any]) -> dict[str,
 
 def main(directory: str, seal: str) -> None:
     """The worker: one JSON request a line in, one JSON answer a line out."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which ends its workers
     if digest(read_bytes(Path(directory) / CERTIFICATE)) != seal:
         print(json.dumps({"refused": "the certificate changed while it was being checked"}), flush=True)
         return

@@ -8,7 +8,6 @@ from typing import Annotated, Any, Literal
 
 from tyro.conf import Positional, arg
 
-from certiformer.cli.options import Flag
 from certiformer.cli.search_options import SearchOptions
 from certiformer.cli.terminal import Terminal
 
@@ -33,8 +32,6 @@ class Options(SearchOptions):
     """a formula in x1, ..., xD, or a function written in jax.numpy"""
     method: Literal["voronoi"] = "voronoi"
     """the construction that makes the weights"""
-    dry_run: Flag = False
-    """print the size and an estimate of the time, write nothing"""
 
 
 def run(options: Options, terminal: Terminal) -> int:

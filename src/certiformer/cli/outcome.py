@@ -37,8 +37,7 @@ def carry_out(command: Callable[..., Run], terminal: Terminal) -> int:
 
 def claim_of(run: Run) -> str:
     """The claim in one sentence."""
-    from certiformer.report import claim_sentence
-    from certiformer.target import formula
+    from certiformer.target import claim_sentence, formula
 
     target = run.target
     sizes = target.domain.dimension, len(target.program.outputs)

@@ -16,6 +16,7 @@ EXAMPLES = """
   certiformer prove my-model "sin(x1)+sin(x2)" --on "[0,2*pi]^2" --eps 0.2               # the main job
   certiformer prove my-model surface.py:height --on "[0,1]^2" --eps 0.05 --seconds 60    # with a budget
   certiformer prove my-model "x1*x2" --on "[0,1]^2" --eps 0.1 --json --quiet             # for a script
+  certiformer prove my-model "x1*x2" --on "[0,1]^2" --eps 0.1 --dry-run                  # a guess of the effort
 
 my-model is a folder with model.safetensors and config.json; it is copied into the run folder, never changed.
 exit codes: 0 certified, 1 refuted, 2 bad input or invalid, 3 undecided or level 1 only
@@ -37,4 +38,24 @@ def run(options: Options, terminal: Terminal) -> int:
     from certiformer import search
     from certiformer.cli.outcome import carry_out
 
+    if options.dry_run:
+        return _dry_run(options, terminal)
     return carry_out(partial(search.prove, options.model, options.target, **options.search_arguments()), terminal)
+
+
+def _dry_run(options: Options, terminal: Terminal) -> int:
+    from certiformer import search
+    from certiformer.report.numbers import size_text
+
+    estimate = search.dry_run_prove(options.model, options.target, on=options.on, eps=options.eps)
+    if terminal.json:
+        terminal.emit({"outcome": "estimate", **estimate})
+        return 0
+    terminal.fact("size", f"{estimate['parameters']:,} weights, {size_text(estimate['bytes'])}")
+    if estimate["estimated_boxes"] is None:
+        terminal.fact("effort", "unknown: the boxes of the pilot did not close; epsilon may be near or below the error")
+    else:
+        work = f"about {estimate['estimated_boxes']:,} boxes at {estimate['boxes_per_second']:,} a second"
+        terminal.fact("effort", f"{work}, about {estimate['estimated_seconds']:g} s with the check (a rough guess)")
+    terminal.fact("written", "nothing: this was a dry run")
+    return 0

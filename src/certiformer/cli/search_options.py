@@ -34,6 +34,8 @@ class SearchOptions:
     """the order of the Taylor forms of a proof by boxes"""
     seed: Annotated[int, arg(metavar="N")] = 0
     """the seed of every random choice"""
+    dry_run: Flag = False
+    """print the size and an estimate of the time, write nothing"""
     out: OptionalFolder = None
     """the run folder (default: runs/<name>, then -2, ...)"""
     force: Flag = False

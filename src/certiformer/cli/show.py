@@ -67,8 +67,8 @@ def read_facts(directory: str) -> dict[str, Any]:
     )
     from certiformer.certificate.splits import LEAF
     from certiformer.checker.weights import read_model
-    from certiformer.report import NOT_CLAIMED, claim_sentence, verdict
-    from certiformer.target import formula, target_from_text
+    from certiformer.report import NOT_CLAIMED, verdict
+    from certiformer.target import claim_sentence, formula, target_from_text
 
     folder = Path(directory)
     if not (folder / CERTIFICATE).is_file():

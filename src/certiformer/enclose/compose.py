@@ -16,9 +16,10 @@ from collections.abc import Callable
 from functools import partial
 
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
-from certiformer.enclose.series import SERIES, Series, power_series, series
+from certiformer.enclose.series import SERIES, power_series, series
 from certiformer.enclose.space import Space, multinomials, total_degrees
 from certiformer.enclose.taylor import Form, constant, enclosed_range, multiply, pad_rows, raise_constant
 from certiformer.interval import Interval, apart, arithmetic
@@ -41,32 +42,38 @@ def power(x: Form, exponent: int) -> Form:
     return compose(x, lambda argument, terms: power_series(argument, terms, exponent))
 
 
-def compose(x: Form, coefficients: Callable[[Interval, int], Series]) -> Form:
+def compose(x: Form, coefficients: Callable[[Interval, int], Interval]) -> Form:
     """phi(x), where `coefficients(argument, terms)` encloses the Taylor coefficients of phi."""
     k = x.space.order
     over = apart(enclosed_range, x)
     # Cutting the range by the interval part may leave the constant coefficient outside; the offset becomes remainder.
     x0 = jnp.clip(x.coef[0], over.lo, over.hi)
     rem_x = x.rem + jnp.abs(x.coef[0] - x0) * (1 + UNIT)
-    rho = jnp.maximum(over.hi - x0, x0 - over.lo) * (1 + UNIT) + TINY
     # One run of the recursion serves the point x0, at index 0, and the whole range, at index 1.
     argument = Interval(jnp.stack([x0, over.lo]), jnp.stack([x0, over.hi]))
     taylor = apart(lambda z: coefficients(z, k + 2), argument)
-    middles = [arithmetic.centre_radius(t.lo[0], t.hi[0]) for t in taylor[:-1]]
-    t = [mid for mid, _ in middles]
-    uncertain = sum((rad * rho**i for i, (_, rad) in enumerate(middles)), jnp.zeros(()))
-    tail_mid, tail = _last_term(Interval(taylor[-1].lo[1], taylor[-1].hi[1]), rho, k + 1)
+    powers = apart(lambda z, o: _powers(jnp.maximum(o.hi - z, z - o.lo) * (1 + UNIT) + TINY, k + 1), x0, over)
+    t, t_rad = arithmetic.centre_radius(taylor.lo[:-1, 0], taylor.hi[:-1, 0])
+    tail_mid, tail = _last_term(Interval(taylor.lo[-1, 1], taylor.hi[-1, 1]), powers[-1], k + 1)
     expand = _expand_linear if x.degree <= 1 else _expand
-    coef, rem = apart(partial(expand, x.space), x.coef[1:], rem_x, t, rho)
+    coef, rem = apart(partial(expand, x.space), x.coef[1:], rem_x, t, powers)
     coef = raise_constant(coef, tail_mid)
     # (2k + 8) roundings of powers of rho and of sums, each relative to what is summed.
-    rem = rem + (uncertain + tail) * (1 + (2 * k + 8) * UNIT) + slack(2, jnp.abs(coef[0]) + jnp.abs(tail_mid))
-    return or_interval(x.space, coef, rem, Interval(taylor[0].lo[1], taylor[0].hi[1]))
+    rem = rem + ((t_rad * powers[:-1]).sum(0) + tail) * (1 + (2 * k + 8) * UNIT)
+    rem = rem + slack(2, jnp.abs(coef[0]) + jnp.abs(tail_mid))
+    return or_interval(x.space, coef, rem, Interval(taylor.lo[0, 1], taylor.hi[0, 1]))
 
 
-def _last_term(t: Interval, rho: Float[Array, "*_"], exponent: int) -> tuple[Array, Array]:
-    """Middle and radius of t u^exponent for |u| <= rho."""
-    size = rho**exponent
+def _powers(rho: Float[Array, "*_"], largest: int) -> Float[Array, powers *_]:
+    """rho^0 .. rho^largest along a new first axis."""
+    rows = [jnp.ones_like(rho)]
+    for _ in range(largest):
+        rows.append(rows[-1] * rho)
+    return jnp.stack(rows)
+
+
+def _last_term(t: Interval, size: Float[Array, "*_"], exponent: int) -> tuple[Array, Array]:
+    """Middle and radius of t u^exponent for |u|^exponent <= size."""
     if exponent % 2:
         return jnp.zeros_like(size), t.magnitude * size
     low, high = jnp.minimum(t.lo, 0.0), jnp.maximum(t.hi, 0.0)
@@ -74,42 +81,39 @@ def _last_term(t: Interval, rho: Float[Array, "*_"], exponent: int) -> tuple[Arr
 
 
 def _expand_linear(
-    space: Space, moving: Array, rem: Array, t: list[Array], rho: Array
+    space: Space, moving: Array, rem: Array, t: Float[Array, orders *_], powers: Array
 ) -> tuple[Float[Array, "rows ..."], Float[Array, "*_"]]:
     """sum_i t_i u^i for u = g.e + d, |d| <= rem, in closed form: coefficient a is t_|a| (|a|! / a!) g^a.
 
-    |(L + d)^i - L^i| <= i rho^(i-1) |d| when |L| and |L + d| are at most rho; |L| <= rho + rem always holds.
-    Flushed powers are below 2.3e-308 before at most k factors of size <= 1 + rho and t multiply them.
+    |(L + d)^i - L^i| <= i reach^(i-1) |d| when |L| and |L + d| are at most reach = rho + rem, which always holds.
+    Flushed powers are below 2.3e-308 before at most k factors of size <= 1 + reach and t multiply them.
     """
-    k, dimension = len(t) - 1, moving.shape[0]
-    reach = rho + rem
-    inherited = sum((i * jnp.abs(t[i]) * reach ** (i - 1) for i in range(1, k + 1)), jnp.zeros(())) * rem
-    flushed = TINY * sum(jnp.abs(ti) for ti in t) * (1 + reach) ** k
+    k, dimension = t.shape[0] - 1, moving.shape[0]
+    column = (slice(None),) + (None,) * (t.ndim - 1)
+    reach = _powers(powers[1] + rem, k)
+    slope = (jnp.abs(t[1:]) * reach[:-1] * np.arange(1.0, k + 1)[column]).sum(0)
+    flushed = TINY * jnp.abs(t).sum(0) * (1 + reach[-1]) * 2.0**k
+    inherited = slope * rem * (1 + (2 * k + 8) * UNIT) + flushed
     if dimension == 0 or k == 0:
-        return t[0][None], inherited * (1 + (2 * k + 8) * UNIT) + flushed + slack(1, jnp.abs(t[0]))
-    powers = [jnp.ones_like(moving), moving]
-    for _ in range(k - 1):
-        powers.append(powers[-1] * moving)
-    table, exponents = jnp.stack(powers), space.exponents(k)
-    monomials = table[exponents[:, 0], 0]
+        return t[:1], inherited + slack(1, jnp.abs(t[0]))
+    table, exponents = _powers(moving, k), space.exponents(k)
+    monomials = multinomials(dimension, k).reshape((-1,) + (1,) * (moving.ndim - 1)) * table[exponents[:, 0], 0]
     for axis in range(1, dimension):
         monomials = monomials * table[exponents[:, axis], axis]
-    count = multinomials(dimension, k).reshape((-1,) + (1,) * (moving.ndim - 1))
-    coef = jnp.stack(t)[total_degrees(dimension, k)] * (monomials * count)
-    rem = inherited * (1 + (2 * k + 8) * UNIT) + flushed
-    return coef, rem + slack(2 * k, jnp.abs(coef).sum(0))
+    coef = t[total_degrees(dimension, k)] * monomials
+    return coef, inherited + slack(2 * k, jnp.abs(coef).sum(0))
 
 
 def _expand(
-    space: Space, moving: Array, rem: Array, t: list[Array], rho: Array
+    space: Space, moving: Array, rem: Array, t: Float[Array, orders *_], powers: Array
 ) -> tuple[Float[Array, "rows ..."], Float[Array, "*_"]]:
-    """sum_i t_i u^i by Horner's rule in polynomials with remainder; the last factor is t_k itself."""
+    """sum_i t_i u^i by Horner's rule in polynomials with remainder."""
     u = jnp.concatenate([jnp.zeros_like(moving[:1]), moving])
-    acc, acc_rem = t[-1][None], jnp.zeros_like(rem)
-    for ti in reversed(t[:-1]):
-        acc, acc_rem = multiply(space, acc, acc_rem, u, rem)
-        acc = raise_constant(acc, ti)
-        acc_rem = acc_rem + slack(1, jnp.abs(acc[0]) + jnp.abs(ti))
+    acc, acc_rem = t[-1:], jnp.zeros_like(rem)
+    for i in reversed(range(t.shape[0] - 1)):
+        acc, acc_rem = apart(partial(multiply, space), acc, acc_rem, u, rem)
+        acc = raise_constant(acc, t[i])
+        acc_rem = acc_rem + slack(1, jnp.abs(acc[0]) + jnp.abs(t[i]))
     return acc, acc_rem
 
 

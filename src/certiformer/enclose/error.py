@@ -15,8 +15,9 @@ from certiformer.enclose.lists import PrototypeLists
 from certiformer.enclose.network import enclose_model
 from certiformer.enclose.prototype_form import BoxFunction, enclose_prototypes
 from certiformer.enclose.target import enclose_target
-from certiformer.enclose.taylor import Form, enclosed_range, sub
+from certiformer.enclose.taylor import Form, enclosed_range, pad_rows, sub
 from certiformer.errors import BadInput
+from certiformer.interval import apart
 from certiformer.model import Transformer
 from certiformer.target.ir import Program
 
@@ -45,25 +46,24 @@ def difference_bound(network: BoxFunction, target: BoxFunction) -> ErrorBound:
     """A function of (centre, radius) that returns a bound of |network - target| and a score per axis.
 
     The scores say how much each variable contributes: sum_a a_i (|T_a| + |f_a|) over the coefficients, plus a share of the
-    remainder in proportion to the radius. Splitting the axis with the largest score shrinks the bound fastest.
+    remainder in proportion to the radius (the radius alone where nothing is known). Splitting the axis with the largest score shrinks the bound fastest.
     """
 
     def bound(centre: Float[Array, " D"], radius: Float[Array, " D"]) -> tuple[Float[Array, ""], Float[Array, " D"]]:
-        t, f = network(centre, radius), target(centre, radius)
-        error = sub(t, f)
+        t, f = apart(network, centre, radius), apart(target, centre, radius)
+        error = apart(sub, t, f)
         size = enclosed_range(error).magnitude.max()
-        return jnp.where(jnp.isfinite(size), size, jnp.inf), _axis_scores(t, f, error, radius)
+        return jnp.where(jnp.isfinite(size), size, jnp.inf), apart(_axis_scores, t, f, error, radius)
 
     return bound
 
 
 def _axis_scores(t: Form, f: Form, error: Form, radius: Float[Array, " D"]) -> Float[Array, " D"]:
-    share = radius / radius.sum()
-    scores = jnp.where(jnp.isfinite(error.rem), error.rem, 0.0).sum() * share
-    for form in (t, f):
-        exponents = jnp.asarray(form.space.exponents(form.degree), dtype=float)
-        scores = scores + jnp.nan_to_num(jnp.abs(form.coef)).sum(1) @ exponents
-    return scores
+    rows = max(t.coef.shape[0], f.coef.shape[0])
+    sizes = jnp.abs(pad_rows(t.coef, rows)).sum(1) + jnp.abs(pad_rows(f.coef, rows)).sum(1)
+    exponents = jnp.asarray(error.space.exponents(error.degree), dtype=float)
+    scores = sizes @ exponents + error.rem.sum() * (radius / radius.sum())
+    return jnp.where(jnp.isfinite(scores), scores, radius)
 
 
 def _same_shape(dimension: int, outputs: int, program: Program) -> None:

@@ -11,6 +11,7 @@ values, hence |all - kept| = w_J |dropped - kept| <= tail * (max v - min v).
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,8 +24,39 @@ from certiformer.interval.padding import TINY, UNIT
 CELL_OVERHANG = 1e-9
 """Cells are enlarged by this fraction of their radius, so that boxes with outward-rounded edges still lie inside."""
 
-CHUNK = 1 << 22
-"""Scores computed at once while making lists (32 MiB)."""
+CHUNK = 1 << 20
+"""Slopes looked at together while making lists (8 MiB)."""
+
+
+FEW_CELLS = 16
+"""A grid with at most this many cells is not refined from a coarser one."""
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The box from `lower` to `upper` cut into equal cells, numbered with the last axis running fastest."""
+
+    lower: Float[np.ndarray, " D"]
+    upper: Float[np.ndarray, " D"]
+    cells: tuple[int, ...]
+
+    @property
+    def radius(self) -> Float[np.ndarray, " D"]:
+        """The radius of a cell, enlarged by the overhang."""
+        return (self.upper - self.lower) / np.array(self.cells) * (0.5 * (1 + CELL_OVERHANG)) + TINY
+
+    @property
+    def centres(self) -> Float[np.ndarray, "cells D"]:
+        """The centres of all cells."""
+        width = (self.upper - self.lower) / np.array(self.cells)
+        axes = [lo + w * (np.arange(n) + 0.5) for lo, w, n in zip(self.lower, width, self.cells, strict=True)]
+        return np.stack(np.meshgrid(*axes, indexing="ij"), -1).reshape(-1, len(self.cells))
+
+    def parents(self, coarse: tuple[int, ...]) -> Int[np.ndarray, " cells"]:
+        """The cell of the grid with `coarse` cells (each count equal or half) that contains each cell."""
+        place = np.indices(self.cells).reshape(len(self.cells), -1)
+        steps = np.array(self.cells) // np.array(coarse)
+        return np.ravel_multi_index(tuple(place // steps[:, None]), coarse)
 
 
 @dataclass(frozen=True)
@@ -37,25 +69,11 @@ class HeadLists:
 
 @dataclass(frozen=True)
 class PrototypeLists:
-    """Lists for every cell of a uniform grid over the box from `lower` to `upper`, one `HeadLists` per head."""
+    """Lists for every cell of a grid over the domain, one `HeadLists` per head."""
 
     prototypes: PrototypeAttention
-    lower: Float[np.ndarray, " D"]
-    upper: Float[np.ndarray, " D"]
-    cells: tuple[int, ...]
+    grid: Grid
     heads: tuple[HeadLists, ...]
-
-    @property
-    def radius(self) -> Float[np.ndarray, " D"]:
-        """The radius of a cell, enlarged by the overhang."""
-        return (self.upper - self.lower) / np.array(self.cells) * (0.5 * (1 + CELL_OVERHANG)) + TINY
-
-    @property
-    def centres(self) -> Float[np.ndarray, "cells D"]:
-        """The centres of all cells, the last axis running fastest."""
-        width = (self.upper - self.lower) / np.array(self.cells)
-        axes = [lo + w * (np.arange(n) + 0.5) for lo, w, n in zip(self.lower, width, self.cells, strict=True)]
-        return np.stack(np.meshgrid(*axes, indexing="ij"), -1).reshape(-1, len(self.cells))
 
 
 def prototype_lists(
@@ -77,49 +95,69 @@ def prototype_lists(
     finite = np.isfinite(lower).all() and np.isfinite(upper).all()
     if not (finite and (lower < upper).all() and len(cells) == len(lower) == prototypes.dimension and tail > 0):
         raise BadInput("prototype lists need a finite box, one number of cells per axis and a positive tail")
-    empty = PrototypeLists(prototypes, lower, upper, tuple(cells), ())
-    heads = tuple(_head_lists(head, empty.centres, empty.radius, tail) for head in prototypes.heads)
-    return PrototypeLists(prototypes, lower, upper, tuple(cells), heads)
+    grid = Grid(lower, upper, tuple(cells))
+    return PrototypeLists(prototypes, grid, tuple(_head_lists(head, grid, tail) for head in prototypes.heads))
 
 
-def _head_lists(
-    head: PrototypeHead, centres: Float[np.ndarray, "cells D"], radius: Float[np.ndarray, " D"], tail: float
-) -> HeadLists:
-    count, dimension = head.slopes.shape
+def _head_lists(head: PrototypeHead, grid: Grid, tail: float) -> HeadLists:
+    """Lists of the grid, refined from those of the grid with half as many cells along each axis, and so on.
+
+    What a coarse cell drops is dropped for all cells inside it, and its share of the weight adds to theirs.
+    """
+    count = len(head.offsets)
     spread = max(float((head.values.max(0) - head.values.min(0)).max()), TINY)
-    cut = np.log(tail / (spread * count))
-    kept, tails = [], []
-    step = max(1, CHUNK // count)
-    for start in range(0, len(centres), step):
-        part = centres[start : start + step]
-        scores = part @ head.slopes.T + head.offsets
-        best = scores.argmax(1)
-        # Upper bound of s_j - s_best over the cell, for the real scores of the stored weights.
-        reach = scores - scores.max(1, keepdims=True) + _reach(head.slopes, best, radius)
-        size = np.abs(part) @ np.abs(head.slopes).max(0) + np.abs(head.offsets).max()
-        error = (dimension + 8) * UNIT * (size + np.abs(head.slopes).max(0) @ radius)
-        error = error + (np.abs(part) + radius) @ head.slope_error + head.offset_error
-        reach = reach + (4 * error + TINY)[:, None]
-        keep = ~(reach <= cut)
-        keep[np.arange(len(part)), best] = True
-        dropped = np.where(keep, 0.0, np.exp(np.minimum(reach, 0.0)))
-        tails.append(dropped.sum(1) * (1 + (count + 16) * UNIT) + count * TINY)
-        kept.extend(np.flatnonzero(row) for row in keep)
-    return HeadLists(_pad(kept), np.concatenate(tails))
+    half = tuple(n // 2 if n % 2 == 0 else n for n in grid.cells)
+    if half == grid.cells or math.prod(grid.cells) <= FEW_CELLS:
+        candidates = np.broadcast_to(np.arange(count, dtype=np.int32), (math.prod(grid.cells), count))
+        inherited = np.zeros(len(candidates))
+    else:
+        coarse = _head_lists(head, Grid(grid.lower, grid.upper, half), tail / 2)
+        parents = grid.parents(half)
+        candidates, inherited = coarse.index[parents], coarse.tail[parents]
+    budget = tail / (2 * spread)  # this grid's half of the tail; coarser grids share the other half
+    step = max(1, CHUNK // (candidates.shape[1] * head.slopes.shape[1]))
+    parts = [
+        _refined(
+            head, grid.centres[i : i + step], grid.radius, candidates[i : i + step], inherited[i : i + step], budget
+        )
+        for i in range(0, len(candidates), step)
+    ]
+    width = max(index.shape[1] for index, _ in parts)
+    index = [np.pad(p, ((0, 0), (0, width - p.shape[1])), constant_values=-1) for p, _ in parts]
+    return HeadLists(np.concatenate(index), np.concatenate([t for _, t in parts]))
 
 
-def _reach(slopes: Float[np.ndarray, "M D"], best: Int[np.ndarray, " cells"], radius: Float[np.ndarray, " D"]):
-    """|A_j - A_best| @ radius for every cell and prototype, one axis at a time."""
-    total = np.zeros((len(best), len(slopes)))
-    for axis, r in enumerate(radius):
-        total += np.abs(slopes[:, axis] - slopes[best, axis][:, None]) * r
-    return total
-
-
-def _pad(kept: list[np.ndarray]) -> Int[np.ndarray, "cells kept"]:
-    width = max(len(k) for k in kept)
-    width += -width % 8  # whole vector registers
-    index = np.full((len(kept), width), -1, dtype=np.int32)
-    for row, k in zip(index, kept, strict=True):
-        row[: len(k)] = k
-    return index
+def _refined(
+    head: PrototypeHead,
+    centres: Float[np.ndarray, "cells D"],
+    radius: Float[np.ndarray, " D"],
+    candidates: Int[np.ndarray, "cells K"],
+    inherited: Float[np.ndarray, " cells"],
+    budget: float,
+) -> tuple[Int[np.ndarray, "cells kept"], Float[np.ndarray, " cells"]]:
+    """The candidates that matter on each cell, and the bound of everything dropped so far."""
+    dimension, wanted = head.slopes.shape[1], candidates.shape[1]
+    slopes = head.slopes[candidates]
+    scores = (slopes * centres[:, None]).sum(-1) + head.offsets[candidates]
+    scores = np.where(candidates >= 0, scores, -np.inf)
+    best = scores.argmax(1)
+    rows = np.arange(len(centres))
+    # Upper bound of s_j - s_best over the cell, for the real scores of the stored weights.
+    reach = scores - scores[rows, best][:, None] + np.abs(slopes - slopes[rows, best][:, None]) @ radius
+    steep = np.abs(head.slopes).max(0)
+    size = np.abs(centres) @ steep + np.abs(head.offsets).max() + steep @ radius
+    error = (dimension + 8) * UNIT * size + (np.abs(centres) + radius) @ head.slope_error + head.offset_error
+    reach = reach + (4 * error + TINY)[:, None]
+    reach[rows, best], reach[candidates < 0] = np.inf, -np.inf
+    order = np.argsort(-reach, axis=1, kind="stable")
+    reach = np.take_along_axis(reach, order, 1)
+    # What a cell would drop from each place on; -inf padding weighs nothing, and NaN is kept.
+    rest = np.cumsum(np.exp(np.minimum(reach, 0.0))[:, ::-1], axis=1)[:, ::-1]
+    keep = ~(rest <= budget) & ~(reach == -np.inf)
+    keep[:, 0] = True
+    dropped = np.where(keep, 0.0, rest).max(1)  # `rest` falls along a row, so this is the sum of all that is dropped
+    tail = (inherited + dropped) * (1 + (wanted + 16) * UNIT) + wanted * TINY
+    width = int(keep.sum(1).max())
+    width = min(width + -width % 8, wanted)  # whole vector registers
+    kept = np.where(keep, np.take_along_axis(candidates, order, 1), -1)
+    return kept[:, :width], tail

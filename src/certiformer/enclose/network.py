@@ -27,10 +27,10 @@ from certiformer.enclose.space import Space
 from certiformer.enclose.taylor import (
     Form,
     add,
+    affine,
     contract,
     enclosed_range,
     join,
-    matmul,
     product,
     rearranged,
     total,
@@ -91,10 +91,10 @@ class Network:
     def embed(self, x: Form) -> Sequence:
         config = self.config
         tokens = rearranged(x, lambda a: a.reshape(config.tokens, config.input.width))
-        data = add(matmul(tokens, self.tensor("embed.weight")), self.known(data_offsets(self.model)))
+        data = add(affine(tokens, self.stored("embed.weight")), self.known(data_offsets(self.model)))
         if not config.registers:
             return [data]
-        return [self.known(exact(self.model.tensors["registers"])), data]
+        return [self.known(self.stored("registers")), data]
 
     def read_rows(self, sequence: Sequence) -> tuple[int, Form]:
         """Place in the sequence and values of the data tokens that are read out."""
@@ -110,7 +110,7 @@ class Network:
             rows = total(rows, 0)[None]
         if kind == "mean":
             rows = product(rows, self.known(rounded(np.float64(1.0 / self.config.tokens))))
-        out = add(matmul(rows, self.tensor("readout.weight")), self.known(exact(self.model.tensors["readout.bias"])))
+        out = affine(rows, self.stored("readout.weight"), self.stored("readout.bias"))
         return rearranged(out, lambda a: a.reshape(-1))
 
     def block(self, index: int, sequence: Sequence, start: int, rows: Form) -> Form:
@@ -139,13 +139,13 @@ class Network:
             values = join([self.values(block, group, heads.count, piece) for piece in sequence], 1)
             average = ATTENTION[attention.kind](scores, values, allowed)
             flat = rearranged(average, lambda a: jnp.moveaxis(a, 0, 1).reshape(a.shape[1], -1))
-            weight = self.tensor(f"blocks.{block}.attention.groups.{group}.output")
-            part = matmul(flat, weight.reshape(-1, weight.shape[-1]))
+            weight = self.model.tensors[f"blocks.{block}.attention.groups.{group}.output"]
+            part = affine(flat, exact(np.asarray(weight).reshape(-1, weight.shape[-1])))
             out = part if out is None else add(out, part)
         if out is None:
             raise BadInput("an attention layer without heads has no enclosure")
         if attention.bias:
-            out = add(out, self.known(exact(self.model.tensors[f"blocks.{block}.attention.output_bias"])))
+            out = add(out, self.known(self.stored(f"blocks.{block}.attention.output_bias")))
         return out
 
     def scores(
@@ -181,10 +181,9 @@ class Network:
         return rearranged(mapped, lambda a: jnp.moveaxis(a, 1, 0))
 
     def feed_forward(self, ffn: FeedForward, prefix: str, rows: Form) -> Form:
-        tensors = self.model.tensors
-        hidden = add(matmul(rows, self.tensor(f"{prefix}.up")), self.known(exact(tensors[f"{prefix}.up_bias"])))
+        hidden = affine(rows, self.stored(f"{prefix}.up"), self.stored(f"{prefix}.up_bias"))
         active = apart(ACTIVATION[ffn.kind], hidden)
-        return add(matmul(active, self.tensor(f"{prefix}.down")), self.known(exact(tensors[f"{prefix}.down_bias"])))
+        return affine(active, self.stored(f"{prefix}.down"), self.stored(f"{prefix}.down_bias"))
 
     def norm(self, norm: Norm | None, place: str, prefix: str, rows: Form) -> Form:
         """Layer norm of each row if it stands at `place`, otherwise the identity."""
@@ -193,7 +192,7 @@ class Network:
         width = self.config.width
         # Subtracting the mean as one matrix cancels what all coordinates have in common.
         centring = rounded(np.eye(width) - 1.0 / width)
-        centred = matmul(rows, jnp.asarray(centring.value), jnp.asarray(centring.error))
+        centred = affine(rows, centring)
         coef, rem = contract(self.space, (centred.coef, centred.rem), (centred.coef, centred.rem), "im,im->i")
         squares = arithmetic.square(enclosed_range(centred))
         pad = slack(width, squares.hi.sum(-1))
@@ -206,8 +205,8 @@ class Network:
         # |h_i - mean| <= sqrt(width - 1) times the standard deviation, for any numbers h_1 .. h_width.
         limit = jnp.full(normed.shape, math.sqrt(width) * (1 + 1e-12)) + 0 * normed.rem
         normed = or_interval(self.space, normed.coef, normed.rem, Interval(-limit, limit))
-        scaled = product(normed, self.known(exact(self.model.tensors[f"{prefix}.scale"])))
-        return add(scaled, self.known(exact(self.model.tensors[f"{prefix}.shift"])))
+        scaled = product(normed, self.known(self.stored(f"{prefix}.scale")))
+        return add(scaled, self.known(self.stored(f"{prefix}.shift")))
 
     def shifted_scale(self, x: Form, factor: float, shift_by: float) -> Form:
         """x * factor + shift, keeping the interval; `factor` is a rounded number."""
@@ -222,8 +221,7 @@ class Network:
         """rows @ matrix + bias for each head: (rows, heads, size)."""
         both = Approximate(*(np.concatenate(part, 1) for part in zip(*matrices, strict=True)))
         bias = Approximate(*(np.concatenate(part) for part in zip(*biases, strict=True)))
-        out = add(matmul(rows, jnp.asarray(both.value), jnp.asarray(both.error)), self.known(bias))
-        return rearranged(out, lambda a: a.reshape(a.shape[0], len(matrices), -1))
+        return rearranged(affine(rows, both, bias), lambda a: a.reshape(a.shape[0], len(matrices), -1))
 
     def contracted(self, a: Form, b: Form, pattern: str) -> Form:
         coef, rem = apart(lambda x, y: contract(self.space, x, y, pattern), (a.coef, a.rem), (b.coef, b.rem))
@@ -232,5 +230,5 @@ class Network:
     def known(self, value: Approximate) -> Form:
         return Form(jnp.asarray(value.value)[None], jnp.asarray(value.error), None, self.space)
 
-    def tensor(self, name: str) -> Array:
-        return jnp.asarray(exact(self.model.tensors[name]).value)
+    def stored(self, name: str) -> Approximate:
+        return exact(self.model.tensors[name])

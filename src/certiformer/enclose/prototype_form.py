@@ -41,11 +41,11 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from certiformer.enclose.compose import or_interval
-from certiformer.enclose.lists import PrototypeLists
+from certiformer.enclose.lists import Grid, PrototypeLists
 from certiformer.enclose.prototype import PrototypeAttention, PrototypeHead
 from certiformer.enclose.quotient import divide
 from certiformer.enclose.space import Space
-from certiformer.enclose.taylor import Form, add, matmul, raise_constant, variables
+from certiformer.enclose.taylor import Form, add, affine, raise_constant, variables
 from certiformer.interval import Interval, apart, arithmetic
 from certiformer.interval.padding import TINY, UNIT, relative, slack
 
@@ -66,7 +66,7 @@ def enclose_prototypes(prototypes: PrototypeAttention, order: int, lists: Protot
 
     def enclose(centre: Float[Array, " D"], radius: Float[Array, " D"]) -> Form:
         out = _affine(prototypes, space, centre, radius)
-        cell, inside = (None, None) if lists is None else _cell(lists, centre, radius)
+        cell, inside = (None, None) if lists is None else _cell(lists.grid, centre, radius)
         for number, head in enumerate(prototypes.heads):
             if cell is None:
                 rows, keep, tail = tables[number], jnp.ones(len(head.offsets)), jnp.zeros(())
@@ -83,21 +83,18 @@ def enclose_prototypes(prototypes: PrototypeAttention, order: int, lists: Protot
 
 def _affine(p: PrototypeAttention, space: Space, centre: Array, radius: Array) -> Form:
     """x @ weight + bias, for the real weight and bias behind the stored tensors."""
-    x = variables(space, centre, radius)
-    linear = matmul(x, jnp.asarray(p.weight.value), jnp.asarray(p.weight.error))
-    bias, error = jnp.asarray(p.bias.value), jnp.asarray(p.bias.error)
-    return add(linear, Form(bias[None], error, None, space))
+    return affine(variables(space, centre, radius), p.weight, p.bias)
 
 
-def _cell(lists: PrototypeLists, centre: Array, radius: Array) -> tuple[Array, Array]:
+def _cell(grid: Grid, centre: Array, radius: Array) -> tuple[Array, Array]:
     """The cell of the box's centre, and whether the whole box is inside it."""
-    counts = np.array(lists.cells)
-    width = (lists.upper - lists.lower) / counts
-    place = jnp.clip(jnp.floor((centre - lists.lower) / width), 0, counts - 1)
-    middle = lists.lower + width * (place + 0.5)
-    # The overhang of 1e-9 radii is far above the rounding of this comparison, which the lists' own padding absorbs.
-    inside = (jnp.abs(centre - middle) + radius <= lists.radius).all()
-    strides = np.cumprod([1, *lists.cells[::-1]])[:-1][::-1]
+    counts = np.array(grid.cells)
+    width = (grid.upper - grid.lower) / counts
+    place = jnp.clip(jnp.floor((centre - grid.lower) / width), 0, counts - 1)
+    middle = grid.lower + width * (place + 0.5)
+    # The overhang of 1e-9 radii is far above the rounding of this comparison and of the cell's centre.
+    inside = (jnp.abs(centre - middle) + radius <= grid.radius * (1 - 1e-12)).all()
+    strides = np.cumprod([1, *grid.cells[::-1]])[:-1][::-1]
     return (place @ jnp.asarray(strides, dtype=float)).astype(jnp.int32), inside
 
 

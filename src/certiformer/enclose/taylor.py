@@ -10,7 +10,7 @@ sums and products pass it on where both operands have one or are constants, matr
 so steps, kinks and functions with misleading derivatives cannot fool a form. Order 0 is interval arithmetic, order 1 the
 affine form with one remainder.
 
-The coefficient axis comes first (`coef[a, ...]`), so that `form @ weights` is one matrix product; a polynomial of lower
+The coefficient axis comes first (`coef[a, ...]`), so that mapping a form by a matrix is one matrix product; a polynomial of lower
 degree is stored by the prefix of its coefficients, so constants carry one and variables D + 1 of them.
 
 Rounding: every operation adds to `rem` the slack of `certiformer.interval.padding`, (n + 8) 2^-50 times the sum of the
@@ -32,6 +32,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from certiformer.enclose.approximate import Approximate
 from certiformer.enclose.space import Space, difference_table, even_mask
 from certiformer.interval import Interval, apart, arithmetic
 from certiformer.interval.padding import TINY, UNIT, slack
@@ -189,21 +190,24 @@ def total(x: Form, axis: int) -> Form:
     return Form(x.coef.sum(axis + 1), rem, None, x.space)
 
 
-def matmul(
-    x: Form, weights: Float[Array, "inputs outputs"], error: Float[Array, "inputs outputs"] | None = None
-) -> Form:
-    """x @ W for every real matrix W within `error` of `weights` (absent: exactly `weights`).
+def affine(x: Form, weights: Approximate, bias: Approximate | None = None) -> Form:
+    """x @ W + b for all real W, b within the errors of `weights` and `bias`.
 
     The polynomial is mapped exactly up to rounding; |x - polynomial| <= rem gives rem @ |W|. With magnitudes
-    m = sum_a |coef[a]| + rem the rounding of sums of d = inputs terms is at most (d + 8) 2^-50 m @ |W|, and the matrix error
-    contributes at most m @ error.
+    m = sum_a |coef[a]| + rem the rounding of sums of d terms is at most (d + 8) 2^-50 m @ |W|, which has room for the
+    addition of b up to 8 2^-50 |b|; the matrix error contributes at most m @ error.
     """
-    inputs, many = weights.shape[0], magnitude(x)
-    spread = (x.rem + (inputs + 8) * UNIT * many) @ jnp.abs(weights)
-    if error is not None:
-        spread = spread + many @ error
-    # The sums of non-negative terms above are themselves rounded, relatively to their size.
-    return Form(x.coef @ weights, spread * (1 + (inputs + 8) * UNIT) + TINY, None, x.space)
+    inputs, many = weights.value.shape[0], magnitude(x)
+    grown = 1 + (inputs + 8) * UNIT  # the sums of non-negative terms are themselves rounded, relatively to their size
+    spread = (x.rem + (inputs + 8) * UNIT * many) @ (np.abs(weights.value) * grown)
+    if weights.error.any():
+        spread = spread + many @ (weights.error * grown)
+    coef = x.coef @ weights.value
+    if bias is None:
+        return Form(coef, spread + TINY, None, x.space)
+    return Form(
+        raise_constant(coef, bias.value), spread + (bias.error + 8 * UNIT * np.abs(bias.value) + TINY), None, x.space
+    )
 
 
 def rearranged(x: Form, function: Callable[[Array], Array]) -> Form:

@@ -34,5 +34,4 @@ An *axis* is `{"label", "low": float, "high": float, "low_text", "high_text"}`. 
 
 from certiformer.report.page import write as write
 from certiformer.report.wording import NOT_CLAIMED as NOT_CLAIMED
-from certiformer.report.wording import claim_sentence as claim_sentence
 from certiformer.report.wording import verdict as verdict

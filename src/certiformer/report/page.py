@@ -12,7 +12,8 @@ from certiformer.report.maps import colour_map
 from certiformer.report.numbers import bound_text, size_text
 from certiformer.report.proof import proof_tree
 from certiformer.report.style import CSS
-from certiformer.report.wording import LONGEST_FORMULA, NOT_CLAIMED, claim_sentence, meaning, verdict
+from certiformer.report.wording import NOT_CLAIMED, meaning, verdict
+from certiformer.target.sentence import LONGEST_FORMULA, claim_sentence
 
 _DRAW = {"curves": curves, "steps": steps, "map": colour_map}
 _TONES = {"certified": "good", "refuted": "bad", "invalid": "bad"}
@@ -28,7 +29,7 @@ def write(data: dict[str, Any]) -> str:
             f'<h1 class="mono">{escape(title)}</h1>',
             _claim(data),
             _section("The transformer", _sizes(data["sizes"])),
-            _section("Pictures", _pictures(data["pictures"])),
+            _section("Pictures", _pictures(data["pictures"], proved=data["outcome"] == "proved")),
             _section("The proof", proof_tree(data["proof"]) + _assumptions(data["assumptions"])),
             _section("What is not claimed", _not_claimed()),
             _section("Check it yourself", _check_it(data)),
@@ -56,7 +57,8 @@ def _claim(data: dict[str, Any]) -> str:
     parts = [f'<span class="badge">{escape(word)}</span>', f'<p class="sentence">{escape(sentence)}</p>']
     parts.append(f'<p class="quiet">{escape(meaning(data["outcome"], data["level"], data["checked"]))}</p>')
     if data["reason"] and data["outcome"] != "proved":
-        parts.append(f"<p>{escape(data['reason'])}</p>")
+        reason = data["reason"]
+        parts.append(f"<p>{escape(reason[0].upper() + reason[1:])}.</p>")
     if data["outcome"] != "invalid":
         parts.append(_bracket(data))
     if sum(map(len, formulas)) > LONGEST_FORMULA:
@@ -95,14 +97,15 @@ def _sizes(sizes: dict[str, int] | None) -> str:
     return f'<dl class="facts">{items}</dl>'
 
 
-def _pictures(pictures: list[dict[str, Any]]) -> str:
+def _pictures(pictures: list[dict[str, Any]], proved: bool) -> str:
     if not pictures:
         return ""
     drawn = []
     for picture in pictures:
         html = _DRAW[picture["kind"]](picture)
         drawn.append(html if picture["kind"] == "map" else html.replace("<figure>", '<figure class="broad">', 1))
-    note = "Samples in float64, to look at; the claim rests on the proof below, which covers every point between them."
+    rest = "; the claim rests on the proof below, which covers every point between them." if proved else "."
+    note = f"Samples in float64, to look at{rest}"
     return f'<p class="quiet">{note}</p><div class="figures">{"".join(drawn)}</div>'
 
 

@@ -5,10 +5,6 @@ Only a proof that the independent checker accepted is called *certified*, and on
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-LONGEST_FORMULA = 400  # characters that still read as part of a sentence
-
 NOT_CLAIMED = (
     ("Points outside the box", "nothing is said about them."),
     (
@@ -30,21 +26,6 @@ RULES = {
     "sum": "T and f are sums over disjoint variables; each term is proved by itself and the bounds add",
 }
 """One line for each rule of a proof tree."""
-
-
-def claim_sentence(variables: int, outputs: int, domain: str, formulas: Sequence[str], epsilon: str) -> str:
-    """The claim in one plain sentence.
-
-    >>> claim_sentence(1, 1, "[0, 1]", ["x1**2"], "0.1")
-    "At every real point x1 of [0, 1], the transformer's output differs from x1**2 by at most 0.1."
-    """
-    point = "x1" if variables == 1 else "(x1, x2)" if variables == 2 else f"(x1, ..., x{variables})"
-    what = (
-        "the transformer's output differs" if outputs == 1 else f"each of the transformer's {outputs} outputs differs"
-    )
-    text = ", ".join(formulas)
-    shown = "the recorded program" if len(text) > LONGEST_FORMULA else text if outputs == 1 else f"[{text}]"
-    return f"At every real point {point} of {domain}, {what} from {shown} by at most {epsilon}."
 
 
 def verdict(outcome: str, level: int, checked: bool) -> str:

@@ -33,10 +33,13 @@ from certiformer.search.run import Run
 from certiformer.target import Target, target_to_text
 
 METHODS = ("voronoi",)
-NOT_CLAIMED = (
-    "nothing is claimed outside the box",
-    "the rounding of a floating-point run of the transformer is not part of the bound",
-)
+# What a reader of the certificate has to believe, by level.
+ASSUMPTIONS = {
+    1: (
+        "float64 operations are IEEE with or without fused multiply-add, and elementary functions keep the padding table",
+    ),
+    2: ("python-flint's balls contain the exact results of their operations",),
+}
 
 
 def build(
@@ -95,7 +98,7 @@ def checked_network(model: Transformer | str | Path, target: Target) -> Transfor
     config, axes = network.config, target.domain.dimension
     if config.input.kind != "continuous":
         raise BadInput("prove needs a transformer with continuous inputs; this one reads token ids")
-    reads = config.tokens * config.input.width
+    reads = config.tokens * (config.input.width or 0)
     if reads != axes:
         raise BadInput(f"the transformer reads {reads} numbers, the box has {axes} axes")
     if network.output_size != len(target.program.outputs):
@@ -126,7 +129,8 @@ class _Job:
             else:
                 home = folders.claim_folder(out, folders.slug(self.target.source), self._request(), force)
             began = time.monotonic()
-            self.progress("construct", 0, None, "sizing the transformer")
+            if self.method != "given":
+                self.progress("construct", 0, None, "sizing the transformer")
             try:
                 model, theorem = make(self)
             except Refused as refusal:
@@ -207,7 +211,7 @@ class _Job:
         lower = None if found.witness is None else found.witness.error
         outcome = Outcome.REFUTED if found.lower > self.epsilon else Outcome.UNDECIDED
         reason = ""
-        if outcome is Outcome.REFUTED:
+        if outcome is Outcome.REFUTED and found.witness is not None:
             reason = f"at ({', '.join(_short(x) for x in found.witness.point)}) the error is at least {lower}"
         return Certificate(
             self.text,
@@ -219,7 +223,7 @@ class _Job:
             witness=found.witness,
             reason=reason,
             apriori=apriori,
-            assumptions=NOT_CLAIMED,
+            assumptions=ASSUMPTIONS[self.options.level],
             versions=_versions(),
         )
 

@@ -227,8 +227,9 @@ def _error_map(axes: list[Axis], plane: Plane, values: np.ndarray, title: str, r
     largest = float(np.max(values[np.isfinite(values)], initial=0.0))
     upper = run.certificate.upper
     end = decimal_text(Fraction(upper or run.certificate.epsilon), up=True, digits=4)
-    what = "proved upper end, which no point exceeds" if upper else "tolerance"
-    caption = f"The largest of {values.size:,} samples is {largest:.4g}; the scale ends at {end}, the {what}."
+    what = "proved upper end" if upper else "tolerance"
+    place = f"the scale ends at {end}, the {what}" if largest <= float(end) else f"the {what} is {end}"
+    caption = f"The largest of {values.size:,} samples is {largest:.4g}; {place}."
     return _map(axes, plane, values, title, caption, 0.0, max(float(end), largest), "|T − f|", "error")
 
 

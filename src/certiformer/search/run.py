@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float, Num
+from jaxtyping import ArrayLike, Float, Num
 
 from certiformer.certificate import (
     CERTIFICATE,
@@ -65,7 +65,7 @@ class Run:
         """The proved lower end of the bracket."""
         return None if self.certificate.lower is None else float(self.certificate.lower)
 
-    def evaluate(self, points: Num[np.ndarray, "points inputs"] | list) -> Float[np.ndarray, "points outputs"]:
+    def evaluate(self, points: Num[ArrayLike, "points inputs"]) -> Float[np.ndarray, "points outputs"]:
         """The transformer's outputs at rows (x1, ..., xD)."""
         if self.model is None:
             raise BadInput(f"there is no transformer to evaluate: {self.certificate.reason}")
@@ -84,7 +84,8 @@ class Run:
 
     def summary(self) -> dict[str, Any]:
         """The facts of the run as JSON data."""
-        c, sizes = self.certificate, dict.fromkeys(("nonzero", "dense", "heads", "registers"))
+        c = self.certificate
+        sizes: dict[str, int | None] = dict.fromkeys(("nonzero", "dense", "heads", "registers"))
         if self.model is not None:
             config = self.model.config
             heads = [g.count for b in config.blocks if b.attention is not None for g in b.attention.heads]

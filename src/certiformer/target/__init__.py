@@ -16,5 +16,6 @@ from certiformer.target.parse import parse_constant as parse_constant
 from certiformer.target.parse import parse_domain as parse_domain
 from certiformer.target.parse import parse_epsilon as parse_epsilon
 from certiformer.target.parse import parse_formula as parse_formula
+from certiformer.target.sentence import claim_sentence as claim_sentence
 from certiformer.target.show import formula as formula
 from certiformer.target.split import additive_split as additive_split

@@ -54,7 +54,7 @@ from itertools import product
 from flint import arb
 
 from certiformer.certificate import Theorem as TheoremNode
-from certiformer.checker.balls import ZERO, BallDomain, largest
+from certiformer.checker.balls import ZERO, BallDomain, ConstantAlgebra, largest
 from certiformer.checker.jets import DerivativeBounds
 from certiformer.checker.problem import Problem, ProgramFunction
 from certiformer.checker.rules.grid import Grid, partition

@@ -1,0 +1,173 @@
+"""The attention sub-layer as ONNX nodes, for every kind of weights, mask and score bias.
+
+Values carry the batch first: tokens are (batch, tokens, width), what belongs to heads is (batch, heads, tokens, size). The
+registers of the first block are the same for the whole batch and have batch 1; their keys and values depend on nothing
+that is fed, and a runtime computes them once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from certiformer.export.graph import Graph
+from certiformer.model import Attention
+
+
+class Rows(NamedTuple):
+    """Tokens whose outputs are wanted, and their places in the whole sequence."""
+
+    values: str
+    places: str
+
+
+class Keys(NamedTuple):
+    """The whole sequence: its places, and its tokens in consecutive pieces (registers, then the rest)."""
+
+    pieces: tuple[str, ...]
+    places: str
+    registers: int
+    length: int
+    """The largest number of places; tables are that large."""
+
+
+class Allowed(NamedTuple):
+    """Which keys a row may attend to, and whether the row has any (None: every row has)."""
+
+    pairs: str
+    any_key: str | None
+
+
+def attention(
+    graph: Graph, config: Attention, tensors: Mapping[str, np.ndarray], prefix: str, keys: Keys, rows: Rows
+) -> str:
+    """The output of the sub-layer at `rows`, before any residual."""
+    allowed = _allowed(graph, config, tensors, prefix, keys, rows)
+    outputs = []
+    for index, group in enumerate(config.heads):
+        name = f"{prefix}.groups.{index}"
+        query = _project(graph, tensors, name, "query", rows.values, (0, 2, 1, 3))
+        columns = [_project(graph, tensors, name, "key", piece, (0, 2, 3, 1)) for piece in keys.pieces]
+        scores = _joined(graph, [graph.apply("MatMul", query, column) for column in columns], axis=3)
+        if config.scale == "inverse-sqrt":
+            scores = graph.apply("Mul", scores, graph.number(1.0 / math.sqrt(group.key)))
+        if config.score_bias != "none":
+            scores = graph.apply("Add", scores, _score_bias(graph, config, tensors, name, keys, rows))
+        weights = WEIGHTS[config.kind](graph, scores, allowed)
+        values = [_project(graph, tensors, name, "value", piece, (0, 2, 1, 3)) for piece in keys.pieces]
+        mixed = graph.apply("Transpose", _mix(graph, weights, values, keys.registers), perm=[0, 2, 1, 3])
+        flat = graph.apply("Reshape", mixed, graph.integers(0, 0, group.count * group.value))
+        output = tensors[f"{name}.output"].reshape(group.count * group.value, -1)
+        outputs.append(graph.apply("MatMul", flat, graph.tensor(f"{name}.output", output)))
+    total = outputs[0]
+    for output in outputs[1:]:
+        total = graph.apply("Add", total, output)
+    if config.bias:
+        total = graph.apply("Add", total, graph.tensor(f"{prefix}.output_bias", tensors[f"{prefix}.output_bias"]))
+    return total
+
+
+def _project(
+    graph: Graph, tensors: Mapping[str, np.ndarray], name: str, role: str, tokens: str, order: Sequence[int]
+) -> str:
+    """(batch, tokens, width) to the queries, keys or values of all heads: (batch, tokens, heads, size) in `order`."""
+    weight = tensors[f"{name}.{role}"]
+    heads, width, size = weight.shape
+    flat = graph.tensor(f"{name}.{role}", weight.transpose(1, 0, 2).reshape(width, heads * size))
+    projected = graph.apply("MatMul", tokens, flat)
+    if f"{name}.{role}_bias" in tensors:
+        bias = graph.tensor(f"{name}.{role}_bias", tensors[f"{name}.{role}_bias"].reshape(-1))
+        projected = graph.apply("Add", projected, bias)
+    split = graph.apply("Reshape", projected, graph.integers(0, 0, heads, size))
+    return graph.apply("Transpose", split, perm=list(order))
+
+
+def _mix(graph: Graph, weights: str, values: list[str], registers: int) -> str:
+    """The weighted sum of the values, piece by piece."""
+    if len(values) == 1:
+        return graph.apply("MatMul", weights, values[0])
+    first = graph.apply("MatMul", graph.piece(weights, 0, registers, axis=3), values[0])
+    second = graph.apply("MatMul", graph.piece(weights, registers, None, axis=3), values[1])
+    return graph.apply("Add", first, second)
+
+
+def _joined(graph: Graph, pieces: list[str], axis: int) -> str:
+    return pieces[0] if len(pieces) == 1 else graph.apply("Concat", *pieces, axis=axis)
+
+
+def _softmax(graph: Graph, scores: str, allowed: Allowed | None) -> str:
+    if allowed is None:
+        return graph.apply("Softmax", scores, axis=-1)
+    nothing = graph.number(-math.inf)
+    scores = graph.apply("Where", allowed.pairs, scores, nothing)
+    if allowed.any_key is None:
+        return graph.apply("Softmax", scores, axis=-1)
+    # A row without an allowed key has the maximum -inf, and -inf - (-inf) would be NaN instead of the weight 0.
+    top = graph.reduce("ReduceMax", scores, -1)
+    top = graph.apply("Where", graph.apply("Equal", top, nothing), graph.number(0.0), top)
+    weights = graph.apply("Exp", graph.apply("Sub", scores, top))
+    return graph.apply("Div", weights, _total(graph, weights, allowed))
+
+
+def _hard(graph: Graph, scores: str, allowed: Allowed | None) -> str:
+    if allowed is not None:
+        scores = graph.apply("Where", allowed.pairs, scores, graph.number(-math.inf))
+    best = graph.apply("Equal", scores, graph.reduce("ReduceMax", scores, -1))
+    if allowed is not None:
+        best = graph.apply("And", best, allowed.pairs)
+    weights = graph.cast(best, graph.float)
+    return graph.apply("Div", weights, _total(graph, weights, allowed))
+
+
+def _linear(graph: Graph, scores: str, allowed: Allowed | None) -> str:
+    return scores if allowed is None else graph.apply("Where", allowed.pairs, scores, graph.number(0.0))
+
+
+WEIGHTS: dict[str, Callable[[Graph, str, Allowed | None], str]] = {
+    "softmax": _softmax,
+    "hard": _hard,
+    "linear": _linear,
+}
+
+
+def _total(graph: Graph, weights: str, allowed: Allowed | None) -> str:
+    """The sum of each row, 1 for a row without any allowed key."""
+    total = graph.reduce("ReduceSum", weights, -1)
+    if allowed is None or allowed.any_key is None:
+        return total
+    return graph.apply("Where", allowed.any_key, total, graph.number(1.0))
+
+
+def _allowed(
+    graph: Graph, config: Attention, tensors: Mapping[str, np.ndarray], prefix: str, keys: Keys, rows: Rows
+) -> Allowed | None:
+    if config.mask == "none":
+        return None
+    if config.mask == "causal":
+        key, row = _column_and_row(graph, keys, rows)
+        return Allowed(graph.apply("LessOrEqual", key, row), None)
+    mask = graph.allowed(f"{prefix}.mask", tensors[f"{prefix}.mask"])
+    pairs = graph.apply("Gather", graph.apply("Gather", mask, rows.places, axis=0), keys.places, axis=1)
+    any_key = graph.cast(graph.reduce("ReduceMax", graph.cast(pairs, np.int64), -1), np.bool_)
+    return Allowed(pairs, any_key)
+
+
+def _score_bias(
+    graph: Graph, config: Attention, tensors: Mapping[str, np.ndarray], name: str, keys: Keys, rows: Rows
+) -> str:
+    bias = graph.tensor(f"{name}.score_bias", tensors[f"{name}.score_bias"])
+    if config.score_bias == "table":
+        return graph.apply("Gather", graph.apply("Gather", bias, rows.places, axis=1), keys.places, axis=2)
+    # Entry i - j + (N - 1) is B[i-j].
+    key, row = _column_and_row(graph, keys, rows)
+    entry = graph.apply("Add", graph.apply("Sub", row, key), graph.integers(keys.length - 1))
+    return graph.apply("Gather", bias, entry, axis=1)
+
+
+def _column_and_row(graph: Graph, keys: Keys, rows: Rows) -> tuple[str, str]:
+    """The places of the keys along the second axis, and of the rows along the first."""
+    key = graph.apply("Unsqueeze", keys.places, graph.integers(0))
+    return key, graph.apply("Unsqueeze", rows.places, graph.integers(1))
