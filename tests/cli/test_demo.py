@@ -1,11 +1,10 @@
-"""`python -m certiformer`: the demonstration shows an acceptance and a refusal, quickly, and leaves nothing behind."""
+"""`python -m certiformer`: the demonstration shows an acceptance and a refusal and leaves nothing behind."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
-import time
 
 from certiformer import search
 from certiformer.checker import Verdict
@@ -14,16 +13,13 @@ from certiformer.cli import demo
 
 def test_the_demonstration(tmp_path):
     environment = {**os.environ, "TMPDIR": str(tmp_path), "HOME": str(tmp_path)}
-    began = time.perf_counter()
     command = [sys.executable, "-m", "certiformer"]
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60)
-    seconds = time.perf_counter() - began
     assert done.returncode == 0, done.stderr
     accepted, refused = done.stdout.find("\ncertified  At every"), done.stdout.find("\nrefused ")
     assert 0 < accepted < refused
     assert "Traceback" not in done.stderr
     assert list(tmp_path.iterdir()) == []
-    assert seconds < 20  # under 5 s on two idle cores; the machine may be busy
 
 
 def test_the_exit_code_notices_a_checker_that_accepts_everything(cli, finished, monkeypatch):

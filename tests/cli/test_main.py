@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -105,16 +104,11 @@ def test_what_the_system_says_is_one_sentence(cli, monkeypatch, error, code, sen
     assert done.err == (f"certiformer: {sentence}\n" if sentence else "")
 
 
-def test_help_is_fast_and_imports_nothing_heavy():
-    """Under 0.4 s with the interpreter's own start; the best of three, because the machine is shared."""
+def test_help_imports_nothing_heavy():
+    """What makes `--help` fast; its seconds are measured in benchmarks/."""
     for arguments in (["--help"], ["build", "--help"]):
-        times = []
-        for _ in range(3):
-            began = time.perf_counter()
-            done = run_python("-X", "importtime", "-m", "certiformer", *arguments)
-            times.append(time.perf_counter() - began)
-            assert done.returncode == 0
-        assert min(times) < 0.4, times
+        done = run_python("-X", "importtime", "-m", "certiformer", *arguments)
+        assert done.returncode == 0
         imported = {line.rpartition("|")[2].strip().partition(".")[0] for line in done.stderr.splitlines()}
         assert imported.isdisjoint(HEAVY), imported & set(HEAVY)
         assert "certiformer" in imported  # the table was read

@@ -241,7 +241,7 @@ def test_hostile_text_gets_one_sentence_at_once(text):
     with pytest.raises(BadInput) as caught:
         parse_formula(text, 2)
     message = str(caught.value)
-    assert time.perf_counter() - start < 0.5  # a hang would be minutes; ordinary refusals take under a millisecond
+    assert time.perf_counter() - start < 5  # a hang would be minutes; ordinary refusals take under a millisecond
     assert HOSTILE[text] in message
     assert "\n" not in message and len(message) < 300 and message.isprintable()
 

@@ -40,9 +40,9 @@ from certiformer.checker.balls import INFINITY, ONE, ZERO, Box, larger, smaller
 from certiformer.checker.network import Network
 from certiformer.checker.taylor import Form, Table
 
-CUT = 46  # nats: dropped prototypes weigh less than e^-46 = 1.1e-20 each
+CUT = 40  # nats: dropped prototypes weigh less than e^-40 = 4.2e-18 each
 SHORT = 48  # lists shorter than this are not pruned further
-WORTH = 0.6  # a list that keeps more than this share stays as it is, with the matrices it has
+WORTH = 0.75  # a list that keeps more than this share stays as it is, with the matrices it has
 
 
 @dataclass(frozen=True)

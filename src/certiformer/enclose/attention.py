@@ -83,7 +83,7 @@ def _sums(p: Array, weights: Form, values: Form) -> tuple[Array, Array, Array, A
     bottom, bottom_rem = e.sum(-1), e_rem.sum(-1) + slack(keys, (jnp.abs(e).sum(0) + e_rem).sum(-1))
     # The constant of v_j - v0 depends on row and key, the moving part on the key alone: two contractions.
     fixed = values.coef[0][:, None] - v0[:, :, None]
-    fixed_rem = UNIT * (jnp.abs(values.coef[0])[:, None] + jnp.abs(v0)[:, :, None])
+    fixed_rem = (keys + 8) * UNIT * (jnp.abs(values.coef[0])[:, None] + jnp.abs(v0)[:, :, None])
     top, top_rem = contract(space, (e, e_rem), (fixed[None], fixed_rem), "hij,hijv->hiv")
     moving = jnp.concatenate([jnp.zeros_like(values.coef[:1]), values.coef[1:]])
     other, other_rem = contract(space, (e, e_rem), (moving, values.rem), "hij,hjv->hiv")

@@ -86,13 +86,14 @@ def _expand_linear(
     """sum_i t_i u^i for u = g.e + d, |d| <= rem, in closed form: coefficient a is t_|a| (|a|! / a!) g^a.
 
     |(L + d)^i - L^i| <= i reach^(i-1) |d| when |L| and |L + d| are at most reach = rho + rem, which always holds.
-    Flushed powers are below 2.3e-308 before at most k factors of size <= 1 + reach and t multiply them.
+    Flushed powers are below 2.3e-308 before at most k factors of size <= 1 + reach, a multinomial (at most 5,000 terms of
+    at most 16! < 3e13) and t multiply them: 1e10 TINY covers that.
     """
     k, dimension = t.shape[0] - 1, moving.shape[0]
     column = (slice(None),) + (None,) * (t.ndim - 1)
     reach = _powers(powers[1] + rem, k)
     slope = (jnp.abs(t[1:]) * reach[:-1] * np.arange(1.0, k + 1)[column]).sum(0)
-    flushed = TINY * jnp.abs(t).sum(0) * (1 + reach[-1]) * 2.0**k
+    flushed = 1e10 * TINY * jnp.abs(t).sum(0) * (1 + reach[-1]) * 2.0**k
     inherited = slope * rem * (1 + (2 * k + 8) * UNIT) + flushed
     if dimension == 0 or k == 0:
         return t[:1], inherited + slack(1, jnp.abs(t[0]))

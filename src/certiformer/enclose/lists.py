@@ -46,6 +46,11 @@ class Grid:
         return (self.upper - self.lower) / np.array(self.cells) * (0.5 * (1 + CELL_OVERHANG)) + TINY
 
     @property
+    def reach(self) -> Float[np.ndarray, " D"]:
+        """The radius again, with room for rounded centres: what a list must be good for."""
+        return self.radius + 64 * UNIT * (np.abs(self.lower) + np.abs(self.upper))
+
+    @property
     def centres(self) -> Float[np.ndarray, "cells D"]:
         """The centres of all cells."""
         width = (self.upper - self.lower) / np.array(self.cells)
@@ -118,7 +123,7 @@ def _head_lists(head: PrototypeHead, grid: Grid, tail: float) -> HeadLists:
     step = max(1, CHUNK // (candidates.shape[1] * head.slopes.shape[1]))
     parts = [
         _refined(
-            head, grid.centres[i : i + step], grid.radius, candidates[i : i + step], inherited[i : i + step], budget
+            head, grid.centres[i : i + step], grid.reach, candidates[i : i + step], inherited[i : i + step], budget
         )
         for i in range(0, len(candidates), step)
     ]

@@ -209,12 +209,12 @@ class Network:
         return add(scaled, self.known(self.stored(f"{prefix}.shift")))
 
     def shifted_scale(self, x: Form, factor: float, shift_by: float) -> Form:
-        """x * factor + shift, keeping the interval; `factor` is a rounded number."""
-        scaled = add(product(x, self.known(rounded(np.float64(factor)))), self.known(exact(np.float64(shift_by))))
+        """x * factor + shift, keeping the interval; both numbers are positive and rounded (a decimal in the file)."""
+        scaled = add(product(x, self.known(rounded(np.float64(factor)))), self.known(rounded(np.float64(shift_by), 1.0)))
         interval = None
         if x.interval is not None:
             interval = x.interval * Interval(*(jnp.float64(factor * (1 + s * 2.0**-50)) for s in (-1, 1)))
-            interval = interval + arithmetic.point(shift_by)
+            interval = interval + Interval(*(jnp.float64(shift_by * (1 + s * 2.0**-51)) for s in (-1, 1)))
         return Form(scaled.coef, scaled.rem, interval, self.space)
 
     def mapped(self, rows: Form, matrices: list[Approximate], biases: list[Approximate]) -> Form:

@@ -20,6 +20,10 @@ from certiformer.interval.constants import enclose_constant
 from certiformer.interval.padding import lower, upper
 
 
+GELU_TURN, GELU_MINIMUM = (-0.7518, -0.7517), -0.16997120748
+"""Where x Phi(x) turns, and a lower bound of its values (checked in balls by the tests)."""
+
+
 def series(name: str, x: Interval, terms: int) -> Interval:
     """The first `terms` Taylor coefficients (i = 0 .. terms - 1, along a new first axis) of the function `name` at x."""
     return SERIES[name](x, terms)
@@ -115,7 +119,7 @@ def gelu_series(x: Interval, terms: int) -> Interval:
 
 
 def gelu_range(x: Interval) -> Interval:
-    """Range of x Phi(x): decreasing up to m = -0.7517916..., increasing after it, minimum -0.16997120747...
+    """Range of x Phi(x): decreasing up to m in (-0.7518, -0.7517), increasing after it, minimum above -0.16997120748.
 
     Proof: with the density phi, the derivative is Phi + x phi and the second derivative phi (2 - x^2). So the derivative
     falls from 0 on (-inf, -sqrt 2), rises on [-sqrt 2, sqrt 2] from a negative to a positive value (one zero, m), and
@@ -127,8 +131,8 @@ def gelu_range(x: Interval) -> Interval:
         return z * _times(elementary.erf(z * scale) + 1.0, Fraction(1, 2))
 
     left, right = at(Interval(x.lo, x.lo)), at(Interval(x.hi, x.hi))
-    turning = (x.lo < -0.7517) & (x.hi > -0.7518)
-    low = jnp.where(turning, -0.16997120748, jnp.minimum(left.lo, right.lo))
+    turning = (x.lo < GELU_TURN[1]) & (x.hi > GELU_TURN[0])
+    low = jnp.where(turning, GELU_MINIMUM, jnp.minimum(left.lo, right.lo))
     return Interval(low, jnp.maximum(left.hi, right.hi))
 
 

@@ -15,8 +15,8 @@ import numpy as np
 
 from certiformer.errors import BadInput
 
-MAX_DIMENSION = 8
 MAX_ORDER = 16
+MAX_COEFFICIENTS = 5_000
 
 
 @dataclass(frozen=True)
@@ -27,10 +27,10 @@ class Space:
     order: int
 
     def __post_init__(self) -> None:
-        if not (1 <= self.dimension <= MAX_DIMENSION and 0 <= self.order <= MAX_ORDER):
+        if self.dimension < 1 or not 0 <= self.order <= MAX_ORDER or self.size(self.order) > MAX_COEFFICIENTS:
             raise BadInput(
-                f"a Taylor form has 1 to {MAX_DIMENSION} variables and order 0 to {MAX_ORDER}, "
-                f"not {self.dimension} variables and order {self.order}"
+                f"a Taylor form of order {self.order} in {self.dimension} variables is out of reach "
+                f"(orders 0 to {MAX_ORDER}, at most {MAX_COEFFICIENTS} coefficients); choose a lower order"
             )
 
     def size(self, degree: int) -> int:

@@ -22,6 +22,7 @@ a bound. `rem = inf` is a void but valid statement.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -231,7 +232,7 @@ def contract(
     full = _gather_pairs(space, pairs)
     kept, dropped = truncated(space, full)
     rem = dropped + jnp.einsum(pattern, size_a, rem_b) + jnp.einsum(pattern, rem_a, size_b + rem_b)
-    terms = coef_a.size // coef_a.shape[0] + full.shape[0]  # at least the number of summed products
+    terms = full.shape[0] + math.prod(n for n, i in zip(size_a.shape, left, strict=True) if i not in out)
     return kept, rem + slack(terms, jnp.einsum(pattern, size_a + rem_a, size_b + rem_b))
 
 

@@ -77,14 +77,24 @@ def _probe(x: jax.Array, tiny: jax.Array, points: dict[str, jax.Array]) -> dict[
         "tiny sum": tiny[0] + tiny[1],
         "tiny pad": jnp.zeros(()) - tiny[0],
         "tiny below": tiny[2] + jnp.zeros(()),
+        "unknown": jnp.stack(_of_nan(tiny[3], tiny[0])),
     }
+
+
+def _of_nan(nan: jax.Array, number: jax.Array) -> list[jax.Array]:
+    """Operations through which NaN must survive in either place, and comparisons that it must fail (written as NaN)."""
+    pairs = [(nan, number), (number, nan)]
+    out = [op(a, b) for a, b in pairs for op in (jnp.maximum, jnp.minimum)]
+    out += [op(jnp.stack([a, b, a])) for a, b in pairs for op in (jnp.max, jnp.min, jnp.sum)]
+    out += [jnp.clip(nan, -number, number), jnp.clip(number, nan, number)]
+    return out + [jnp.where((a <= b) | (a >= b), 0.0, jnp.nan) for a, b in pairs]
 
 
 def _arithmetic() -> list[str]:
     """Exact division, surviving padding, flushed denormals and spot values of the elementary functions."""
     rng = np.random.default_rng(0)
     x = rng.uniform(0.5, 2.0, 4099) * 2.0 ** rng.integers(-20, 20, 4099)
-    tiny = np.array([TINY, TINY, 1e-310])
+    tiny = np.array([TINY, TINY, 1e-310, np.nan])
     points = {n: np.array([float.fromhex(a) for a, _ in pairs]) for n, pairs in EXACT.items()}
     got = {n: np.asarray(v) for n, v in rigorous_jit(lambda *inputs: _probe(*inputs))(x, tiny, points).items()}
     failures = []
@@ -96,6 +106,8 @@ def _arithmetic() -> list[str]:
         failures.append("a padding factor was folded into a constant")
     if not (got["tiny sum"] == 2 * TINY and got["tiny pad"] == -TINY and 0 <= got["tiny below"] <= 1e-310):
         failures.append(f"the absolute padding {TINY} does not survive")
+    if not np.isnan(got["unknown"]).all():
+        failures.append("NaN does not survive maximum, minimum or a comparison")
     for name, pairs in EXACT.items():
         exact = np.array([float.fromhex(v) for _, v in pairs])
         # Half a unit of the stored rounding is inside the quarter of the allowance that was ever measured.

@@ -1,0 +1,51 @@
+"""Putting an export in its place: complete or not at all, and never over something that is not an export."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from certiformer.certificate import write_atomically
+from certiformer.errors import BadInput
+
+
+def put_file(path: Path, data: bytes, force: bool) -> None:
+    """Write one file; an existing one is replaced only with `force`."""
+    if path.is_dir():
+        raise BadInput(f"{path} is a folder; name a file")
+    if path.exists() and not force:
+        raise BadInput(f"{path} already exists; add --force to replace it or choose another --out")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, data)
+
+
+def put_folder(folder: Path, files: Mapping[str, bytes], force: bool) -> None:
+    """Write a folder of files under a temporary name and move it into place; an earlier export goes only with `force`."""
+    check_place(folder, files, force)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    scratch = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
+    try:
+        staged, old = scratch / "new", scratch / "old"
+        staged.mkdir()
+        for name, data in files.items():
+            write_atomically(staged / name, data)
+        if folder.exists():
+            os.replace(folder, old)
+        os.replace(staged, folder)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def check_place(folder: Path, names: Mapping[str, object], force: bool) -> None:
+    """Refuse a place that is taken by something else than an earlier export of the same kind."""
+    if folder.exists() and not folder.is_dir():
+        raise BadInput(f"{folder} is a file; this export is a folder")
+    present = {path.name for path in folder.iterdir()} if folder.exists() else set()
+    if present - set(names) - {"__pycache__"}:
+        other = sorted(present - set(names))[0]
+        raise BadInput(f"{folder} holds {other}, which is not part of an export; choose another --out")
+    if present and not force:
+        raise BadInput(f"{folder} already exists; add --force to replace it or choose another --out")

@@ -1,0 +1,44 @@
+"""From a model and the name of a format to files on disk."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from certiformer.errors import BadInput
+from certiformer.export.folder import put_file, put_folder
+from certiformer.export.hf_folder import hf_files
+from certiformer.export.onnx_file import to_onnx
+from certiformer.export.torch_folder import torch_files
+from certiformer.model import Transformer
+
+ONNX_SUFFIX = ".onnx"
+FOLDERS: dict[str, Callable[[Transformer, Mapping[str, str]], dict[str, bytes]]] = {
+    "torch": torch_files,
+    "hf": hf_files,
+}
+KINDS = ("onnx", *FOLDERS)
+
+
+def default_place(source: Path, kind: str) -> Path:
+    """Beside the folder that is exported, so that a run folder keeps its own files only.
+
+    >>> str(default_place(Path("runs/sines"), "onnx")), str(default_place(Path("runs/sines"), "hf"))
+    ('runs/sines.onnx', 'runs/sines-hf')
+    """
+    known = source if source.name not in ("", "..") else source.resolve()
+    return known.with_name(known.name + (ONNX_SUFFIX if kind == "onnx" else f"-{kind}"))
+
+
+def write(model: Transformer, kind: str, out: Path, notes: Mapping[str, str], force: bool = False) -> list[Path]:
+    """Write the export of this kind to `out` and return the paths of its files."""
+    if kind not in KINDS:
+        raise BadInput(f"there is no export to {kind!r}; choose {', '.join(KINDS)}")
+    if kind == "onnx":
+        if out.suffix != ONNX_SUFFIX:
+            raise BadInput(f"an ONNX export is one file whose name ends in {ONNX_SUFFIX}, not {out}")
+        put_file(out, to_onnx(model, notes), force)
+        return [out]
+    files = FOLDERS[kind](model, notes)
+    put_folder(out, files, force)
+    return [out / name for name in sorted(files)]
