@@ -38,10 +38,6 @@ class Graph:
         self.scope = ""
         """What the next nodes belong to; the first part of their names."""
 
-    @property
-    def node_count(self) -> int:
-        return len(self._nodes)
-
     def tensor(self, name: str, array: Any) -> str:
         """A weight in the type of the computation. One name is one array."""
         return self._constant(name, np.asarray(array).astype(self.float))
@@ -96,18 +92,19 @@ class Graph:
         - `outputs`: the value that is the output, and its shape.
         - `notes`: what the file says about itself, as `metadata_props`.
         """
-        size = sum(array.nbytes for array in self._constants.values())
+        nodes, constants = self._needed(outputs[0])
+        size = sum(array.nbytes for array in constants.values())
         if size > LARGEST_FILE:
             raise BadInput(f"an ONNX file holds less than 2 GiB and this transformer has {size:,} bytes; use --to torch")
         helper = self._onnx.helper
         self.scope = ""
         end = helper.make_node("Identity", [outputs[0]], ["outputs"], name="/outputs")
         graph = helper.make_graph(
-            [*self._nodes.values(), end],
+            [*nodes, end],
             "certiformer",
             [helper.make_tensor_value_info("points", self._code(points[0]), list(points[1]))],
             [helper.make_tensor_value_info("outputs", self._code(self.float), list(outputs[1]))],
-            [self._onnx.numpy_helper.from_array(array, name) for name, array in self._constants.items()],
+            [self._onnx.numpy_helper.from_array(array, name) for name, array in constants.items()],
             doc_string=notes.get("claim", ""),
         )
         opsets = [helper.make_opsetid("", OPSET)]
@@ -116,6 +113,15 @@ class Graph:
         helper.set_model_props(file, dict(sorted(notes.items())))
         self._onnx.checker.check_model(file, full_check=True)
         return file.SerializeToString(deterministic=True)
+
+    def _needed(self, output: str) -> tuple[list[Any], dict[str, np.ndarray]]:
+        """The nodes and constants that the output depends on, in their order; nobody asked for the others."""
+        names, nodes = {output}, []
+        for node in reversed(self._nodes.values()):
+            if node.output[0] in names:
+                nodes.append(node)
+                names.update(node.input)
+        return nodes[::-1], {name: array for name, array in self._constants.items() if name in names}
 
     def _constant(self, name: str, array: np.ndarray) -> str:
         known = self._constants.setdefault(name, array)

@@ -77,8 +77,8 @@ Example
 ...     printed, repaired = (one_head_per_region(regions, 64, telescoped) for telescoped in (False, True))
 ...     errors = [np.abs(model.evaluate(points) - tent).max() for model in (printed, repaired)]
 ...     print(regions, *(f"{error:.4f}" for error in errors))
-4 2.0000 0.2493
-16 8.0000 0.0608
+4 2.0000 0.2500
+16 8.0000 0.0625
 64 32.0000 0.0156
 
 Tests

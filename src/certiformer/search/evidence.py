@@ -39,6 +39,8 @@ from certiformer.verify.bounder import bounder_for
 ROOM = 1 - 2e-4
 SUM_ORDER = 4
 SUM_SECONDS = 4.0  # per term when the sum rule is only one of several; asked for by name it gets the whole budget
+# What boxes may cost when a theorem has already proved the claim and they would only tighten it.
+TIGHTEN_BOXES, TIGHTEN_SECONDS = 6_000, 20.0
 MAX_BOX_DIMENSION = 3  # beyond, boxes are only tried when asked for
 
 Progress = Callable[[str, float, float | None, str], None]
@@ -146,45 +148,43 @@ def _by_boxes(
     progress: Progress | None,
 ) -> None:
     """Branch and bound on T - f: first below epsilon, then, with what is left of the budget, towards the lower end."""
-    options, epsilon = case.options, float(case.epsilon)
+    options = case.options
     bounder = bounder_for(case.model, case.target.program, case.domain, options.order)
     canaries = run_canaries(bounder.batch)
     if not canaries.sound:
         found.reasons.append(f"the float64 search is refused on this machine: {'; '.join(canaries.failures)}")
         return
-    dimension = case.domain.dimension
-    tree = SplitTree.restore(*checkpoint, dimension) if checkpoint else None
-    report = _Reporter(case, found, falsifier, progress, options.boxes)
-    first = search(
-        bounder,
-        case.domain,
-        epsilon * ROOM,
-        Budget(options.boxes, options.seconds),
-        tree=tree,
-        checkpoint=checkpoint,
-        progress=report,
-    )
+    budget = Budget(options.boxes, options.seconds)
+    if options.rule == "auto" and found.trees:
+        budget = Budget(min(options.boxes, TIGHTEN_BOXES), min(options.seconds, TIGHTEN_SECONDS))
+    tree = SplitTree.restore(*checkpoint, case.domain.dimension) if checkpoint else None
+    report = _Reporter(case, found, falsifier, progress)
+    threshold = float(case.epsilon) * ROOM
+    first = search(bounder, case.domain, threshold, budget, tree=tree, checkpoint=checkpoint, progress=report)
     found.boxes += first.boxes
     if found.lower > case.epsilon:
         return
     if not first.closed:
         found.reasons.append(f"{first.stopped} (the best bound so far is {first.tree.upper():.6g})")
         return
+    upper, leaves = first.tree.upper(), first.tree.to_bytes()
     goal = _goal(found.lower, case.epsilon, options.quality) * ROOM
-    if first.tree.upper() > goal:
-        # Tightening is worth as much effort as the proof itself, not more.
-        more = Budget(min(options.boxes, 3 * first.boxes + 3000), min(options.seconds, 3 * first.seconds + 3))
-        found.boxes += search(bounder, case.domain, goal, more, tree=first.tree, progress=report).boxes
-    leaves = first.tree.to_bytes()
-    upper = min(Fraction(decimal_text(first.tree.upper() / ROOM, up=True)), case.epsilon)
-    found.trees.append(Tree(Boxes(decimal_text(upper, up=True), bounder.order, 0, len(leaves)), leaves, upper))
+    if upper > goal:
+        # Tightening is worth about as much effort as the proof itself; a half-tightened tree would only cost the checker.
+        more = Budget(min(budget.boxes, 3 * first.boxes + 3000), min(budget.seconds, 3 * first.seconds + 3))
+        second = search(bounder, case.domain, goal, more, tree=first.tree, progress=report)
+        found.boxes += second.boxes
+        if second.closed:
+            upper, leaves = second.tree.upper(), second.tree.to_bytes()
+    bound = min(Fraction(decimal_text(upper / ROOM, up=True)), case.epsilon)
+    found.trees.append(Tree(Boxes(decimal_text(bound, up=True), bounder.order, 0, len(leaves)), leaves, bound))
 
 
 class _Reporter:
     """Reports progress of the search, and looks for a counterexample now and then while it runs."""
 
-    def __init__(self, case: Case, found: Evidence, falsifier: Falsifier, progress: Progress | None, boxes: int):
-        self.case, self.found, self.falsifier, self.progress, self.boxes = case, found, falsifier, progress, boxes
+    def __init__(self, case: Case, found: Evidence, falsifier: Falsifier, progress: Progress | None):
+        self.case, self.found, self.falsifier, self.progress = case, found, falsifier, progress
         self.next_look = time.monotonic() + 5.0
 
     def __call__(self, boxes: int, still_open: int, tree: SplitTree) -> bool:
