@@ -95,7 +95,9 @@ class Crown:
 
 
 def _box(low: np.ndarray, high: np.ndarray) -> BoundedTensor:
-    return BoundedTensor(torch.tensor((low + high) / 2), PerturbationLpNorm(x_L=torch.tensor(low), x_U=torch.tensor(high)))
+    return BoundedTensor(
+        torch.tensor((low + high) / 2), PerturbationLpNorm(x_L=torch.tensor(low), x_U=torch.tensor(high))
+    )
 
 
 def branch_and_bound(crown: Crown, epsilon: float, grid: int, split: str, limit: float) -> dict:
@@ -149,7 +151,9 @@ def main() -> None:
     crown = Crown(Error(read_tensors(arguments.folder / "model.safetensors")), arguments.batch)
     branch_and_bound(crown, 1e9, 2, "both", arguments.limit)  # warm up
     for epsilon in arguments.epsilon:
-        print(json.dumps(branch_and_bound(crown, epsilon, arguments.grid, arguments.split, arguments.limit)), flush=True)
+        print(
+            json.dumps(branch_and_bound(crown, epsilon, arguments.grid, arguments.split, arguments.limit)), flush=True
+        )
 
 
 if __name__ == "__main__":

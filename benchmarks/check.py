@@ -5,8 +5,8 @@
     python benchmarks/check.py --list
     python benchmarks/check.py --json
 
-Each case (`_cases.py`) runs in a process of its own, held to two cores, so that times and peak memory are its own. Times are
-seconds on the clock; a busy machine makes them worse, so the load is printed. Exit code 1 means that a goal was missed.
+Each case (`_cases.py`) runs in a process of its own, held to two cores, so that times and peak memory are its own.
+Times are seconds on the clock; a busy machine makes them worse, so the load is printed. Exit code 1: a goal was missed.
 """
 
 from __future__ import annotations
@@ -59,7 +59,10 @@ def main(arguments: list[str] | None = None) -> int:
     if chosen.json:
         print(json.dumps({"cores": CORES, "load": os.getloadavg(), "figures": results, "missed": missed}, indent=1))
     else:
-        print(f"\n{len(results) - len(missed)} of {len(results)} goals reached" + "".join(f"\nmissed: {m}" for m in missed))
+        print(
+            f"\n{len(results) - len(missed)} of {len(results)} goals reached"
+            + "".join(f"\nmissed: {m}" for m in missed)
+        )
     return 1 if missed else 0
 
 
@@ -67,7 +70,12 @@ def measure(name: str) -> list[dict]:
     """The figures of one case, each with the name of its case and whether its goal was reached."""
     command = [sys.executable, str(Path(__file__).resolve()), "--case", name]
     process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(), preexec_fn=hold_to_cores,
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment(),
+        preexec_fn=hold_to_cores,
         start_new_session=True,
     )
     watch = Watch(process)
@@ -78,7 +86,9 @@ def measure(name: str) -> list[dict]:
         figures = [{"what": f"{name} ended with an error", "goal": 0.0, "measured": None, "unit": "", "note": last}]
     else:
         figures = json.loads(out.strip().splitlines()[-1])
-        figures.append({"what": f"{name}: peak memory", "goal": MEMORY_GOAL, "measured": peak, "unit": "GiB", "note": ""})
+        figures.append(
+            {"what": f"{name}: peak memory", "goal": MEMORY_GOAL, "measured": peak, "unit": "GiB", "note": ""}
+        )
     return [{"case": name, **figure, "ok": reached(figure)} for figure in figures]
 
 
@@ -128,7 +138,9 @@ def line(figure: dict) -> str:
     """One row of the table."""
     measured = "-" if figure["measured"] is None else f"{figure['measured']:.3g} {figure['unit']}"
     goal = f"{figure['goal']:g} {figure['unit']}"
-    return f"{'ok  ' if figure['ok'] else 'MISS'} {figure['what']:62} {measured:>10}  (goal {goal:>7})  {figure['note']}"
+    return (
+        f"{'ok  ' if figure['ok'] else 'MISS'} {figure['what']:62} {measured:>10}  (goal {goal:>7})  {figure['note']}"
+    )
 
 
 def environment() -> dict[str, str]:

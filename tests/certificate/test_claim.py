@@ -39,6 +39,8 @@ def test_a_certificate_survives_the_file():
     bare = Certificate("1/3", Outcome.UNDECIDED, 0, {})
     assert Certificate.from_bytes(bare.to_bytes()) == bare
     assert resealed() == CERTIFICATE.to_bytes()
+    for certificate in (CERTIFICATE, bare):
+        assert Certificate.from_bytes(certificate.to_bytes()).to_bytes() == certificate.to_bytes()
 
 
 def test_any_changed_inserted_or_removed_byte_is_refused():

@@ -7,9 +7,11 @@ from flint import arb
 
 from certiformer.checker.balls import Box
 from certiformer.checker.network import Network
+from certiformer.checker.prototypes import Prototypes
 from certiformer.checker.weights import read_model
 from certiformer.model import Attention, Block, Config, Heads, Input, Readout, Transformer, tensor_specs
 from certiformer.model.store import tensors_to_bytes
+from checker.oracle import precisely
 
 
 def network_of(model: Transformer) -> Network:
@@ -36,3 +38,24 @@ def tiny(weights: dict[str, list], *, registers: int = 0, tokens: int = 1, mask=
     if mask is not None:
         tensors["blocks.0.attention.mask"] = np.array(mask)
     return Transformer(config, tensors)
+
+
+def exact(function: Prototypes, point: list[arb]) -> list[arb]:
+    """The definition, one exponential at a time, at 300 bits."""
+    with precisely():
+        result = []
+        for o in range(function.outputs):
+            total = function.bias[o]
+            for x, row in zip(point, function.weight, strict=True):
+                total = total + x * row[o]
+            for head in function.heads:
+                scores = [
+                    offset + sum((a * x for a, x in zip(slope, point, strict=True)), arb(0))
+                    for slope, offset in zip(head.slopes, head.offsets, strict=True)
+                ]
+                top = max(scores, key=lambda s: s.mid())
+                weights = [(s - top).exp() for s in scores]
+                mixed = sum((w * v[o] for w, v in zip(weights, head.values, strict=True)), arb(0))
+                total = total + mixed / sum(weights, arb(0))
+            result.append(total)
+        return result

@@ -20,7 +20,9 @@ def random_program(rng: random.Random, inputs: int, operations: int) -> Program:
 
     def operand() -> int:
         """A variable, or an earlier node: recent ones are preferred, so that expressions become deep."""
-        return rng.choice(variables) if rng.random() < 0.3 else nodes[-1 - min(int(rng.expovariate(0.5)), len(nodes) - 1)]
+        return (
+            rng.choice(variables) if rng.random() < 0.3 else nodes[-1 - min(int(rng.expovariate(0.5)), len(nodes) - 1)]
+        )
 
     while len(nodes) < inputs + 2 + operations:
         a, b, x, y = (operand() for _ in range(4))

@@ -55,7 +55,8 @@ def test_neighbouring_boxes_overlap_or_touch():
 
 
 @pytest.mark.parametrize(
-    "bounds", [("1", "0"), ("0", "0"), ("2*pi", "2*pi"), ("1/0.0000000001 - 1e10", "0"), ("log(0.5)", "-1"), ("pi", "3.14")]
+    "bounds",
+    [("1", "0"), ("0", "0"), ("2*pi", "2*pi"), ("1/0.0000000001 - 1e10", "0"), ("log(0.5)", "-1"), ("pi", "3.14")],
 )
 def test_empty_and_reversed_domains_are_refused(bounds):
     with pytest.raises(BadInput):
@@ -121,7 +122,10 @@ def test_powers_of_balls_that_contain_zero(n):
     assert all(power(x, n).contains(arb(t) ** n if t or n else 1) for t in (-1, -0.5, 0.25, 1))
 
 
-@pytest.mark.parametrize(("text", "value"), [("pi", "3.14159265358979323846"), ("e", "2.71828182845904523536"), ("-1/3", "-0.33333333333333333333")])
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("pi", "3.14159265358979323846"), ("e", "2.71828182845904523536"), ("-1/3", "-0.33333333333333333333")],
+)
 def test_constants_are_what_they_say(text, value):
     assert abs(constant(text) - arb(value)) < 1e-19
     assert constant(text).rad() < 1e-27

@@ -85,7 +85,9 @@ def test_a_singular_target_is_poisoned_with_its_reason(text, order):
     assert not magnitude(form) <= 1e300
 
 
-@pytest.mark.parametrize("text", ["where(x1 < -1, 1/x1, 2)", "where(x1 > 5, log(x1 - 3), x1)", "where(x1 < 9, 1, tan(3*x1))"])
+@pytest.mark.parametrize(
+    "text", ["where(x1 < -1, 1/x1, 2)", "where(x1 > 5, log(x1 - 3), x1)", "where(x1 < 9, 1, tan(3*x1))"]
+)
 def test_a_branch_that_is_never_taken_may_be_singular(text):
     form = target_forms(parse_formula(text), Box((arb(0.25),), (arb(0.75),)), 2)[0]
     assert form.singular == ""

@@ -115,7 +115,14 @@ def test_random_programs_never_claim_too_much(seed):
     assert judged > 5
 
 
-KINKS = ["abs(x1 - 0.5)", "max(x1, 1 - x1)", "min(x1, 0.5)", "abs(x1 - 0.5)**2", "max(0, x1 - 0.5)**3", "abs(abs(x1 - 0.5))"]
+KINKS = [
+    "abs(x1 - 0.5)",
+    "max(x1, 1 - x1)",
+    "min(x1, 0.5)",
+    "abs(x1 - 0.5)**2",
+    "max(0, x1 - 0.5)**3",
+    "abs(abs(x1 - 0.5))",
+]
 
 
 @pytest.mark.parametrize("text", KINKS)
@@ -140,7 +147,12 @@ def test_clarke_gradients_contain_both_one_sided_slopes(text, slopes):
     assert all(jet.grad[0].contains(slope) for slope in slopes)
 
 
-STEPS = ["where(x1 < 0.5, 0, 1)", "where(x1 <= 0.5, x1, x1)", "where(x1 < 0.5, x1, 1 - x1)", "sin(where(0.5 < x1, 1, 2))"]
+STEPS = [
+    "where(x1 < 0.5, 0, 1)",
+    "where(x1 <= 0.5, x1, x1)",
+    "where(x1 < 0.5, x1, 1 - x1)",
+    "sin(where(0.5 < x1, 1, 2))",
+]
 
 
 @pytest.mark.parametrize("text", STEPS)

@@ -35,7 +35,11 @@ def positions(cells: int) -> list[Fraction]:
     return [p for p in base + near if 0 <= p <= cells]
 
 
-CASES = [(Fraction(n, 10), margin) for n in (5, 7, 10, 13, 17, 20, 25) for margin in (2, 3, 5)] + [(Fraction(1, 3), 4), (Fraction(1, 4), 1), (Fraction(1, 4), 3)]
+CASES = [(Fraction(n, 10), margin) for n in (5, 7, 10, 13, 17, 20, 25) for margin in (2, 3, 5)] + [
+    (Fraction(1, 3), 4),
+    (Fraction(1, 4), 1),
+    (Fraction(1, 4), 3),
+]
 
 
 @pytest.mark.parametrize(("sharpness", "margin"), CASES, ids=str)
@@ -55,7 +59,9 @@ def test_moments_are_close_to_the_truth(sharpness, margin):
     bounds = moments(sharpness, margin)
     values = [exact_moments(sharpness, 6, margin, x) for x in positions(6)]
     largest = [max(float(v[i]) for v in values) for i in range(3)]
-    if margin >= 3 and sharpness >= 0.5 or sharpness >= 1:  # with few margin cells and a soft softmax the margin bound is coarse
+    if (
+        margin >= 3 and sharpness >= 0.5 or sharpness >= 1
+    ):  # with few margin cells and a soft softmax the margin bound is coarse
         assert float(bounds.second) < 1.05 * largest[1]
         assert float(bounds.absolute) < 1.05 * largest[2] + 0.04
         assert float(bounds.drift) < 1.05 * largest[0] + 0.05 * largest[1]

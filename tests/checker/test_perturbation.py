@@ -13,8 +13,8 @@ from certiformer.checker.prototypes import Head, Prototypes
 from certiformer.checker.rules.perturbation import IdealHead, charge, registers_only
 from certiformer.checker.rules.refusal import Refused
 from certiformer.target import parse_domain
+from checker.networks import exact
 from checker.oracle import precisely
-from checker.test_prototypes import exact
 
 working_precision()
 
@@ -38,7 +38,10 @@ def test_the_lemma_holds_for_random_scores_and_moves(seed):
             scores = [arb(rng.uniform(-5, 5)) for _ in range(n)]
             moves = [arb(rng.uniform(-size, size)) for _ in range(n)]
             values = [arb(rng.uniform(-1, 1)) for _ in range(n)]
-            change = abs(mean(softmax([s + d for s, d in zip(scores, moves, strict=True)]), values) - mean(softmax(scores), values))
+            change = abs(
+                mean(softmax([s + d for s, d in zip(scores, moves, strict=True)]), values)
+                - mean(softmax(scores), values)
+            )
             osc = max(moves) - min(moves)
             assert not change > (max(values) - min(values)) * (osc / 4).tanh()
 
@@ -49,7 +52,9 @@ def test_the_lemma_is_reached_by_two_points():
         for osc in (arb("0.01"), arb(1), arb(5)):
             root = (osc / 2).exp()
             scores = [arb(0), root.log()]
-            change = abs(mean(softmax([scores[0] + osc, scores[1]]), [arb(1), arb(0)]) - mean(softmax(scores), [arb(1), arb(0)]))
+            change = abs(
+                mean(softmax([scores[0] + osc, scores[1]]), [arb(1), arb(0)]) - mean(softmax(scores), [arb(1), arb(0)])
+            )
             bound = (osc / 4).tanh()
             assert abs(change - bound) < arb(2) ** -280
             assert change > bound * arb("0.99")
@@ -127,9 +132,7 @@ def test_dropping_the_data_token_is_charged(seed):
     left, _ = random_pair(rng, 6, 0.0)
     head = left.heads[0]
     offset = arb(-rng.uniform(0, 30))
-    longer = Head(
-        [*head.slopes, [arb(0.5), arb(-0.25)]], [*head.offsets, offset], [*head.values, [arb(5), arb(-5)]]
-    )
+    longer = Head([*head.slopes, [arb(0.5), arb(-0.25)]], [*head.offsets, offset], [*head.values, [arb(5), arb(-5)]])
     stored = replace(left, heads=[longer])
     kept = registers_only(stored, DOMAIN)
     assert len(kept.heads[0].offsets) == 6

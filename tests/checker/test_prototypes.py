@@ -14,7 +14,7 @@ from certiformer.checker.prototypes import Head, Prototypes, _keep, as_prototype
 from certiformer.checker.taylor import bounds
 from certiformer.construct.prototype_attention import prototype_transformer
 from certiformer.model import Attention, Block, Code, Config, FeedForward, Heads, Input, Norm, Readout, Transformer
-from checker.networks import network_of, point_box
+from checker.networks import exact, network_of, point_box
 from checker.oracle import places, point_of, precisely, violation
 
 working_precision()
@@ -33,27 +33,6 @@ def random_prototypes(rng, dimension=2, outputs=2, heads=2, count=7, steep=3.0) 
     weight = [[arb(rng.uniform(-1, 1)) for _ in range(outputs)] for _ in range(dimension)]
     bias = [arb(rng.uniform(-1, 1)) for _ in range(outputs)]
     return Prototypes(dimension, outputs, count, lists, weight, bias, [arb(0)] * outputs)
-
-
-def exact(function: Prototypes, point: list[arb]) -> list[arb]:
-    """The definition, one exponential at a time, at 300 bits."""
-    with precisely():
-        result = []
-        for o in range(function.outputs):
-            total = function.bias[o]
-            for x, row in zip(point, function.weight, strict=True):
-                total = total + x * row[o]
-            for head in function.heads:
-                scores = [
-                    offset + sum((a * x for a, x in zip(slope, point, strict=True)), arb(0))
-                    for slope, offset in zip(head.slopes, head.offsets, strict=True)
-                ]
-                top = max(scores, key=lambda s: s.mid())
-                weights = [(s - top).exp() for s in scores]
-                mixed = sum((w * v[o] for w, v in zip(weights, head.values, strict=True)), arb(0))
-                total = total + mixed / sum(weights, arb(0))
-            result.append(total)
-        return result
 
 
 @pytest.mark.parametrize("order", range(9))
@@ -98,7 +77,9 @@ def gaussian_grid(rng: random.Random, side: int, sharpness: float) -> Prototypes
     line = np.linspace(-1.2, 1.2, side)
     centres = np.array([[a, b] for a in line for b in line])
     values = np.array([[rng.uniform(-1, 1)] for _ in centres])
-    model = prototype_transformer(centres, values, np.zeros(2), np.ones(2), np.full(2, 2 * sharpness / (line[1] - line[0]) ** 2))
+    model = prototype_transformer(
+        centres, values, np.zeros(2), np.ones(2), np.full(2, 2 * sharpness / (line[1] - line[0]) ** 2)
+    )
     found = as_prototypes(network_of(model))
     assert found is not None
     return found

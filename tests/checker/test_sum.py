@@ -18,9 +18,9 @@ from certiformer.checker.rules import Refused, prove, subproblems
 from certiformer.checker.rules.boxes import prove_piece
 from certiformer.model import Transformer
 from certiformer.target import Target
-from checker.networks import network_of
+from certiformer.target.floating import as_jax
+from checker.networks import exact, network_of
 from checker.oracle import precisely
-from checker.test_prototypes import exact
 from negative.forge import grid_model, target_of, uniform_tree
 
 working_precision()
@@ -50,7 +50,10 @@ def sum_node(total: str, *parts: str) -> Sum:
 def sample(problem: Problem, count: int = 40) -> list[list[arb]]:
     rng = np.random.default_rng(0)
     ends = [(float(low.upper()), float(high.lower())) for low, high in problem.domain.ends]
-    points = [[low + t * (high - low) for (low, high), t in zip(ends, row, strict=True)] for row in rng.random((count, len(ends)))]
+    points = [
+        [low + t * (high - low) for (low, high), t in zip(ends, row, strict=True)]
+        for row in rng.random((count, len(ends)))
+    ]
     return [[arb(x) for x in point] for point in points]
 
 
@@ -68,15 +71,16 @@ def test_the_groups_add_up_to_the_whole_at_every_point():
 
 @pytest.mark.parametrize(
     ("formula", "on", "cells", "bounds"),
-    [("sin(x1) + x2**2", "[0,1]x[-1,1]", (4, 5), ("0.1", "0.1")), ("x1 + x2 - 2*x3", "[0,1]^3", (2, 3, 2), ("0.1", "0.1", "0.1"))],
+    [
+        ("sin(x1) + x2**2", "[0,1]x[-1,1]", (4, 5), ("0.1", "0.1")),
+        ("x1 + x2 - 2*x3", "[0,1]^3", (2, 3, 2), ("0.1", "0.1", "0.1")),
+    ],
 )
 def test_the_proved_bound_is_true(formula, on, cells, bounds):
     target, model = built(formula, on, cells)
     problem = problem_of(target, model)
     upper = prove(sum_node("0.3", *bounds), problem, local)
     points = np.array([[float(x) for x in point] for point in sample(problem, 300)])
-    from certiformer.target.floating import as_jax
-
     largest = float(np.abs(model.evaluate(points) - np.asarray(as_jax(target.program)(points))).max())
     assert largest <= float(upper) + 1e-12  # float64 rounding of the two evaluations
     assert float(upper) < 6 * largest + 0.01

@@ -10,7 +10,8 @@ import numpy as np
 from flint import arb
 
 from certiformer.enclose.taylor import Form, enclosed_range
-from certiformer.interval.compile import compiler_options
+from certiformer.interval import Interval
+from certiformer.interval.rigorous import compiler_options
 from enclose.balls import Undecided, box_points, check_form
 
 WIDTHS = [1e-12, 1e-7, 1e-3, 0.1, 0.7, 3.0, 40.0, 1e3]
@@ -29,10 +30,10 @@ def check_boxes(
     extra: Callable[[list[Fraction], list[Fraction]], list[list[Fraction]]] | None = None,
     points: int = 6,
     jit: Callable = compiled,
-) -> Form:
+) -> tuple[Form, Interval]:
     """Compile `enclose`, run it on every box, and check each form at the centre, corners, random and `extra` points.
 
-    `extra(centre, radius)` returns normalised points. Returns the batched form for further checks (tightness).
+    `extra(centre, radius)` returns normalised points. Returns the batched form and its range.
     """
 
     def with_range(c, r):
@@ -60,4 +61,4 @@ def check_boxes(
                 check_form(
                     form.coef[b, :, o], form.rem[b, o], (whole.lo[b, o], whole.hi[b, o]), exponents, e, value, label
                 )
-    return form
+    return form, whole

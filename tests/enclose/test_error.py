@@ -16,6 +16,7 @@ from certiformer.interval import rigorous_jit
 from certiformer.model import Config, Input, Readout, Transformer
 from certiformer.target import parse_formula
 from enclose.balls import ball, box_points, model_values, program_values
+from enclose.forms import compiled
 from enclose.test_network import CASES
 from enclose.test_prototype import voronoi_model
 
@@ -60,13 +61,13 @@ def test_what_model_and_target_share_cancels():
     model = Transformer(
         config, {"embed.weight": one, "embed.bias": [0.0], "readout.weight": one, "readout.bias": [0.0]}
     )
-    bound = error_bound(model, parse_formula("x1"), 1)
+    bound = compiled(error_bound(model, parse_formula("x1"), 1))
     assert float(bound(np.zeros(1), np.ones(1))[0]) < 1e-13
 
 
 def test_nothing_known_is_infinite():
     model = Transformer.random(CASES["relu"], seed=1)
-    bound = rigorous_jit(jax.vmap(error_bound(model, parse_formula("1/x1 + x2"), 1)))
+    bound = compiled(jax.vmap(error_bound(model, parse_formula("1/x1 + x2"), 1)))
     centre = np.array([[0.0, 0.0], [np.nan, 1.0], [1.0, 1.0]])
     radius = np.array([[0.1, 0.1], [0.1, 0.1], [0.1, np.inf]])
     assert (np.asarray(bound(centre, radius)[0]) == np.inf).all()
@@ -74,7 +75,7 @@ def test_nothing_known_is_infinite():
 
 def test_the_axis_with_the_larger_contribution_scores_more():
     model = Transformer.random(CASES["no block"], seed=0)
-    bound = error_bound(model, parse_formula("sin(5*x2) + 0*x1", 2), 2)
+    bound = compiled(error_bound(model, parse_formula("sin(5*x2) + 0*x1", 2), 2))
     _, scores = bound(np.array([0.1, 0.2]), np.array([0.01, 0.1]))
     assert scores[1] > scores[0] >= 0
     assert np.isfinite(np.asarray(bound(np.array([np.nan, 0.2]), np.array([0.1, 0.1]))[1])).all(), (

@@ -121,7 +121,7 @@ def test_closed_form(dimension, order, steep):
     p = random_prototypes(dimension, 9, steep, seed=dimension, heads=2)
     centres = np.random.default_rng(0).normal(size=(len(WIDTHS), dimension))
     radii = np.repeat(WIDTHS[:, None], dimension, 1) / 2
-    form = check_boxes(enclose_prototypes(p, order), lambda x: prototype_values(p, x), centres, radii, points=4)
+    form, _ = check_boxes(enclose_prototypes(p, order), lambda x: prototype_values(p, x), centres, radii, points=4)
     assert (form.rem[:2] < 1e-3).all(), "a small box must be enclosed tightly"
 
 
@@ -141,7 +141,7 @@ def test_scores_of_1000_nats_apart():
         )
 
 
-@pytest.mark.parametrize(("dimension", "per_axis", "order"), [(1, 30, 5), (2, 7, 4), (3, 4, 2)])
+@pytest.mark.parametrize(("dimension", "per_axis", "order"), [(1, 30, 5), (2, 6, 4), (3, 3, 2)])
 def test_lists_with_a_proved_tail(dimension, per_axis, order):
     """Boxes of several sizes inside the cells, down to their corners; a generous tail so that it has to be charged."""
     model = voronoi_model(dimension, per_axis, 2.0 * per_axis**2)
@@ -152,8 +152,8 @@ def test_lists_with_a_proved_tail(dimension, per_axis, order):
     kept = (lists.heads[0].index >= 0).sum(1)
     assert (kept < len(p.heads[0].offsets)).any() and 0 < lists.heads[0].tail.max() < 1e-2
     rng = np.random.default_rng(0)
-    corner = rng.integers(0, 4, (10, dimension)) / 4
-    size = rng.choice([0.25, 0.125, 1e-3], (10, 1)) * np.ones(dimension)
+    corner = rng.integers(0, 4, (6, dimension)) / 4
+    size = rng.choice([0.25, 0.125, 1e-3], (6, 1)) * np.ones(dimension)
     shift = np.floor(rng.uniform(0, 0.25 / size)) * size
     check_boxes(
         enclose_prototypes(p, order, lists),

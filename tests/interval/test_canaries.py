@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from certiformer.interval import canaries, compile, rigorous_jit, run_canaries
+from certiformer.interval import canaries, rigorous, rigorous_jit, run_canaries
 
 
 @pytest.fixture(autouse=True)
@@ -62,10 +62,10 @@ def test_narrow_floats_are_noticed():
 
 
 def test_an_unknown_preferred_option_is_left_out(monkeypatch):
-    monkeypatch.setattr(compile, "PREFERRED_OPTIONS", {"xla_no_such_option": True})
-    compile.compiler_options.cache_clear()
-    assert compile.compiler_options() == compile.REQUIRED_OPTIONS
-    compile.compiler_options.cache_clear()
+    monkeypatch.setattr(rigorous, "PREFERRED_OPTIONS", {"xla_no_such_option": True})
+    rigorous.compiler_options.cache_clear()
+    assert rigorous.compiler_options() == rigorous.REQUIRED_OPTIONS
+    rigorous.compiler_options.cache_clear()
 
 
 def test_a_call_boundary_changes_nothing():
@@ -73,5 +73,5 @@ def test_a_call_boundary_changes_nothing():
         return jnp.sin(x) * x
 
     x = np.linspace(0, 3, 17)
-    boxed = rigorous_jit(jax.vmap(lambda v: compile.apart(plain, v)))(x)
+    boxed = rigorous_jit(jax.vmap(lambda v: rigorous.apart(plain, v)))(x)
     assert (np.asarray(boxed) == np.asarray(rigorous_jit(jax.vmap(plain))(x))).all()

@@ -22,7 +22,14 @@ def folder(tmp_path_factory):
 def positions(rng: random.Random, data: bytes, count: int = 60) -> list[int]:
     """Random places, and the structured ones: both ends, and around every quote, brace and end of line."""
     special = [i for i, byte in enumerate(data[:2000]) if chr(byte) in '"{}[]:,\n' or byte in (0, 255)]
-    return sorted({0, len(data) - 1, *rng.sample(range(len(data)), min(count, len(data))), *rng.sample(special, min(20, len(special)))})
+    return sorted(
+        {
+            0,
+            len(data) - 1,
+            *rng.sample(range(len(data)), min(count, len(data))),
+            *rng.sample(special, min(20, len(special))),
+        }
+    )
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -106,7 +106,9 @@ def test_one_key_moved(honest, part):
     assert refused(folder)
 
 
-@pytest.mark.parametrize("tensor", ["embed.weight", "embed.bias", "blocks.0.attention.groups.0.query", "readout.weight", "readout.bias"])
+@pytest.mark.parametrize(
+    "tensor", ["embed.weight", "embed.bias", "blocks.0.attention.groups.0.query", "readout.weight", "readout.bias"]
+)
 def test_any_other_tensor_scaled_or_shifted(honest, tensor):
     _, folder = honest
 
@@ -230,7 +232,8 @@ def test_a_coarser_tree_is_a_proposal_that_must_still_hold(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("offset", "length"), [(-1, 15), (0, 0), (0, -1), (1, 15), (0, 16), (15, 1), (10**12, 1), (0, 10**12), (1, 14), (3, 5)]
+    ("offset", "length"),
+    [(-1, 15), (0, 0), (0, -1), (1, 15), (0, 16), (15, 1), (10**12, 1), (0, 10**12), (1, 14), (3, 5)],
 )
 def test_a_node_that_points_elsewhere(tmp_path, offset, length):
     folder = BOXES.write(tmp_path / "run")
@@ -341,7 +344,9 @@ def test_a_wrong_intermediate_program(tmp_path):
         sides = (Boxes(first, 5, 0, len(tree)), Boxes(second, 5, 0, len(tree)))
         return Triangle(EPSILON, parse_formula(formula).to_json(), sides)
 
-    folder = Run(THEOREM.model, THEOREM.target, EPSILON, through("sin(x1)", "0.09", "0.001"), tree).write(tmp_path / "run")
+    folder = Run(THEOREM.model, THEOREM.target, EPSILON, through("sin(x1)", "0.09", "0.001"), tree).write(
+        tmp_path / "run"
+    )
     assert judged(folder).outcome == "proved"
     for wrong in (
         through("cos(x1)", "0.09", "0.001"), through("sin(x1) + 0.05", "0.09", "0.001"), through("sin(x1)", "0.001", "0.09"),
@@ -417,7 +422,9 @@ def witness(*point: str, output: int = 0) -> dict:
 
 
 def test_an_honest_counterexample_is_confirmed(tmp_path):
-    folder = Run(THEOREM.model, target_of("cos(x1)", "[0,2*pi]"), EPSILON, None, outcome=Outcome.REFUTED).write(tmp_path / "run")
+    folder = Run(THEOREM.model, target_of("cos(x1)", "[0,2*pi]"), EPSILON, None, outcome=Outcome.REFUTED).write(
+        tmp_path / "run"
+    )
     reseal(folder, witness=witness("0"))
     verdict = judged(folder)
     assert (verdict.outcome, verdict.exit_code) == ("refuted", 1)
@@ -428,7 +435,8 @@ def test_an_honest_counterexample_is_confirmed(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "point", [["-1/1000"], ["6.2831853071796"], ["1", "1"], [], ["nan"], ["1e999999999"], ["x1"], ["1/0"], [" 1"], ["10"]]
+    "point",
+    [["-1/1000"], ["6.2831853071796"], ["1", "1"], [], ["nan"], ["1e999999999"], ["x1"], ["1/0"], [" 1"], ["10"]],
 )
 @pytest.mark.parametrize("outcome", ["refuted", "proved"])
 def test_a_witness_outside_the_domain(tmp_path, point, outcome):
@@ -439,7 +447,9 @@ def test_a_witness_outside_the_domain(tmp_path, point, outcome):
 
 @pytest.mark.parametrize("output", [-1, 1, 10**9])
 def test_a_witness_for_an_output_that_does_not_exist(tmp_path, output):
-    folder = Run(THEOREM.model, target_of("cos(x1)", "[0,2*pi]"), EPSILON, None, outcome=Outcome.REFUTED).write(tmp_path / "run")
+    folder = Run(THEOREM.model, target_of("cos(x1)", "[0,2*pi]"), EPSILON, None, outcome=Outcome.REFUTED).write(
+        tmp_path / "run"
+    )
     reseal(folder, witness=witness("0", output=output))
     assert "output that does not exist" in refused(folder)
 

@@ -19,16 +19,17 @@ from certiformer.checker.rules.grid import Grid
 from certiformer.checker.rules.voronoi_first_order import apriori
 from certiformer.model import Transformer
 from certiformer.target import Target
-from checker.networks import network_of
+from checker.networks import exact, network_of
 from checker.oracle import precisely, values
-from checker.test_prototypes import exact
 from negative.forge import grid_model, moved_register, target_of
 
 working_precision()
 
 
 def theorem(target: Target, cells, sharpness=Fraction(4), bound="100", parts=40) -> Theorem:
-    return Theorem(bound, "voronoi_first_order", {**Grid(cells, 0, sharpness).parameters(), "partition": [parts] * len(cells)})
+    return Theorem(
+        bound, "voronoi_first_order", {**Grid(cells, 0, sharpness).parameters(), "partition": [parts] * len(cells)}
+    )
 
 
 def problem_of(target: Target, model: Transformer) -> Problem:
@@ -91,7 +92,9 @@ def test_the_bound_is_tight_for_a_linear_function():
     assert 1 <= float(bound / truth) < 1.3
 
 
-@pytest.mark.parametrize("formula", ["where(x1 < 0.5, 0, 1)", "where(x1 <= 0.5, x1, x1 + 1)", "sqrt(x1)", "tan(x1*2)", "1/x1"])
+@pytest.mark.parametrize(
+    "formula", ["where(x1 < 0.5, 0, 1)", "where(x1 <= 0.5, x1, x1 + 1)", "sqrt(x1)", "tan(x1*2)", "1/x1"]
+)
 def test_a_target_that_is_not_lipschitz_is_refused(formula):
     target, fine = target_of(formula, "[0,1]"), target_of("x1", "[0,1]")
     problem = problem_of(target, grid_model(fine, "first", (40,), 0, Fraction(4)).model)
@@ -171,7 +174,11 @@ def test_a_second_output_that_is_wrong_is_not_overlooked():
     assert prove(theorem(target, (20,), bound="0.03"), problem_of(target, model), no_boxes) <= 0.03
     for column in (4, 5):
         with pytest.raises(Refused):
-            prove(theorem(target, (20,), bound="0.03"), problem_of(target, moved_register(9, column, 0.2)(model)), no_boxes)
+            prove(
+                theorem(target, (20,), bound="0.03"),
+                problem_of(target, moved_register(9, column, 0.2)(model)),
+                no_boxes,
+            )
 
 
 def test_only_a_head_over_registers_is_accepted():

@@ -65,7 +65,14 @@ def test_the_error_really_falls_with_the_square_of_the_spacing():
     assert 3.6 < bounds[1] / bounds[2] < 4.1
 
 
-KINKS = ["abs(x1 - 0.3)", "max(x1, 0.5)", "min(x1, 1 - x1)", "abs(x1 - 0.5)**3", "where(x1 < 0.5, 0, (x1 - 0.5)**4)", "sqrt(x1)"]
+KINKS = [
+    "abs(x1 - 0.3)",
+    "max(x1, 0.5)",
+    "min(x1, 1 - x1)",
+    "abs(x1 - 0.5)**3",
+    "where(x1 < 0.5, 0, (x1 - 0.5)**4)",
+    "sqrt(x1)",
+]
 
 
 @pytest.mark.parametrize("formula", KINKS)

@@ -11,6 +11,7 @@ from typing import Any
 from certiformer.errors import BadInput
 
 FORMAT = "certiformer-model-1"
+MAX_LOOPS = 1_000
 DTYPES = {"float64": "F64", "float32": "F32", "bfloat16": "BF16"}
 
 # A rule is a tuple of allowed values, the smallest allowed integer, or the type of a part that has rules of its own.
@@ -34,9 +35,9 @@ _OPTIONS = {
     "heads": list, "bias": _FLAG, "scale": ("inverse-sqrt", "unit"), "mask": ("none", "causal", "table"),
     "score_bias": ("none", "table", "toeplitz"), "residual": _FLAG,
 }  # fmt: skip
-_ATTENTION = dict.fromkeys(("softmax", "hard", "linear"), _OPTIONS)
+_ATTENTION: dict[str, dict] = dict.fromkeys(("softmax", "hard", "linear"), _OPTIONS)
 _HEADS = {"count": 1, "key": 1, "value": 1}
-_FFN = dict.fromkeys(("relu", "gelu", "identity"), {"width": 1, "residual": _FLAG})
+_FFN: dict[str, dict] = dict.fromkeys(("relu", "gelu", "identity"), {"width": 1, "residual": _FLAG})
 _NORM = {"layer": {"place": ("pre", "post"), "epsilon": float}}
 
 
@@ -47,6 +48,8 @@ def check_config(config: Any) -> dict[str, Any]:
         _check_kind(config[name], kinds, name)
     for b, block in enumerate(config["blocks"]):
         _check_block(block, f"blocks[{b}]")
+    if config["loops"] > MAX_LOOPS:
+        raise _problem(f"it applies its blocks more than {MAX_LOOPS} times, which would not end")
     tokens, code = config["input"]["tokens"], config["code"]
     needed = {"one-hot": tokens, "circle": 2}.get(code["kind"], code.get("width", 0))
     if code.get("offset", 0) + needed > config["width"]:

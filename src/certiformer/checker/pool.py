@@ -1,8 +1,8 @@
 """Box leaves on all cores: the tree is cut into pieces that worker processes check independently.
 
 Workers are plain subprocesses (`python -m certiformer.checker.worker`) that read the same folder through the same code and
-answer one line of JSON a piece. They are told the hash of the certificate, so that a folder that changes while it is
-being checked is refused. Small trees are checked in this process.
+answer one line of JSON a piece. They are told the hash of the certificate that this process read and compare it with what
+they read, so that a folder that changes while it is being checked is refused. Small trees are checked in this process.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from threading import Thread
-from typing import IO, Any
+from typing import IO
 
 from flint import arb
 
-from certiformer.certificate import CERTIFICATE, Boxes, digest, read_bytes
+from certiformer.certificate import Boxes, digest
 from certiformer.certificate.splits import LEAF, root, subtrees
-from certiformer.checker.balls import ZERO, larger
+from certiformer.checker.balls import largest
 from certiformer.checker.claim import Claim
 from certiformer.checker.problem import Problem
 from certiformer.checker.rules import Refused
@@ -57,7 +57,7 @@ def prove_boxes(
     largest = max(1, len(tree) // (PIECES * workers))
     pieces = list(subtrees(tree, problem.domain.dimension, largest))
     queue = [json.dumps({"path": path, "cell": cell, "tree": part.hex()}) for cell, part in pieces]
-    return _run(folder, queue, workers, tick)
+    return _run(folder, digest(claim.certificate.to_bytes()), queue, workers, tick)
 
 
 def _tree(claim: Claim, node: Boxes) -> bytes:
@@ -66,17 +66,16 @@ def _tree(claim: Claim, node: Boxes) -> bytes:
     return claim.leaves[node.offset : node.offset + node.length]
 
 
-def _run(folder: Path, queue: list[str], workers: int, tick: Callable[[int], None]) -> arb:
+def _run(folder: Path, seal: str, queue: list[str], workers: int, tick: Callable[[int], None]) -> arb:
     """Hand the pieces to worker processes, one at a time each; the first refusal stops them all."""
-    command = [sys.executable, "-m", "certiformer.checker.worker", str(folder.resolve())]
-    command.append(digest(read_bytes(folder / CERTIFICATE)))
+    command = [sys.executable, "-m", "certiformer.checker.worker", str(folder.resolve()), seal]
     package = str(Path(__file__).resolve().parents[2])
     environment = dict(os.environ, PYTHONPATH=os.pathsep.join([package, *filter(None, [os.environ.get("PYTHONPATH")])]))
     processes = [
         subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
         for _ in range(min(workers, len(queue)))
     ]
-    answers: list[dict[str, Any]] = []
+    answers: list[arb] = []
     problems: list[str] = []
 
     def serve(requests: IO[str], replies: IO[str]) -> None:
@@ -88,11 +87,12 @@ def _run(folder: Path, queue: list[str], workers: int, tick: Callable[[int], Non
                 if "refused" in answer:
                     problems.append(answer["refused"])
                 else:
-                    answers.append(answer)
+                    answers.append(arb((int(answer["upper"][0]), int(answer["upper"][1]))))
                     tick(answer["leaves"])
-        except (OSError, ValueError, IndexError) as error:
-            if not isinstance(error, IndexError):  # an empty queue is the normal end
-                problems.append(f"a worker process of the checker died ({error})")
+        except IndexError:
+            pass  # another thread took the last piece; a piece without an answer is noticed below
+        except (OSError, ValueError, TypeError, KeyError) as error:
+            problems.append(f"a worker process of the checker died or answered nonsense ({error})")
 
     expected = len(queue)
     threads = [Thread(target=serve, args=(process.stdin, process.stdout), daemon=True) for process in processes]
@@ -109,7 +109,4 @@ def _run(folder: Path, queue: list[str], workers: int, tick: Callable[[int], Non
         raise Refused(problems[0])
     if len(answers) != expected:
         raise Refused("not every piece of the cover was answered for")
-    worst = ZERO
-    for answer in answers:
-        worst = larger(worst, arb((int(answer["upper"][0]), int(answer["upper"][1]))))
-    return worst
+    return largest(answers)

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from certiformer.certificate import CERTIFICATE, Boxes, Sum, Triangle, digest, read_bytes
+from certiformer.certificate import Boxes, Sum, Triangle, digest
 from certiformer.checker.claim import Claim, read_claim
 from certiformer.checker.problem import Problem
 from certiformer.checker.rules import Refused, stated_bound, subproblems
@@ -50,10 +50,13 @@ def _answer(node: Boxes, problem: Problem, request: dict[str, Any]) -> dict[str,
 def main(directory: str, seal: str) -> None:
     """The worker: one JSON request a line in, one JSON answer a line out."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which ends its workers
-    if digest(read_bytes(Path(directory) / CERTIFICATE)) != seal:
-        print(json.dumps({"refused": "the certificate changed while it was being checked"}), flush=True)
+    try:
+        claim = read_claim(Path(directory))
+        if digest(claim.certificate.to_bytes()) != seal:
+            raise Refused("the certificate changed while it was being checked")
+    except (Refused, BadInput) as problem:
+        print(json.dumps({"refused": str(problem)}), flush=True)
         return
-    claim = read_claim(Path(directory))
     known: dict[tuple[int, ...], tuple[Boxes, Problem]] = {}
     for line in sys.stdin:
         request = json.loads(line)

@@ -27,6 +27,7 @@ VERBS = {
     "prove": "bound the error of a transformer that you bring",
     "check": "ask the independent checker about a run folder",
     "show": "the claim of a run folder in one sentence, and what it does not say",
+    "export": "hand the transformer to ONNX, PyTorch or Hugging Face",
     "theorem": "the theorems behind it all: statements, assumptions, sources",
     "bench": "repeat the figures we claim, on this machine",
 }

@@ -1,17 +1,22 @@
 """Attention of Taylor forms: softmax by the tilt, hard attention by decided score differences, linear attention.
 
-Softmax with scores s_j and values v_j (all forms on the box):
+Softmax with scores s_j and values v_j, all of them forms on the box; s_j(c) is the constant coefficient of s_j.
 
-1. *Tilt.* Let z_j = s_j(centre) - max, p_j the computed softmax of max(z_j, -600), and t_j = (s_j - s_j(centre)) - sum_i p_i (s_i -
-   s_i(centre)) + min(z_j + 600, 0). The subtracted sum is common to all j, so the attention weights are proportional to
-   p_j e^(t_j + h_j), where h_j is the rounding of log p_j (exp: 8 units, the subtraction, the division); h_j goes into the remainder
-   of t_j. Coefficients are combined before bounding, so that what the scores have in common cancels; of the remainders
-   R_j there remains (1 - p_j) R_j + sum_{i != j} p_i R_i. The floor -600 keeps p_j a normal number; what it cuts off is put
-   back into t_j, so a key 10,000 nats below the best is still weighed correctly.
-2. *Average.* out = v0 + N / Z with v0 = sum_j p_j v_j(centre) as computed, N = sum_j p_j e^(t_j) (v_j - v0), Z = sum_j p_j e^(t_j), by the
-   defect rule (`quotient`).
-3. *Denominator.* With P = sum p_j, Jensen's inequality gives Z >= P exp(sum_j p_j t_j / P). By construction sum_j p_j t_j is
-   (1 - P) sum_i p_i (s_i - s_i(centre)) plus sum_j p_j (h_j + min(z_j + 600, 0)): rounding and weights below e^-600.
+1. *Tilt.* Let z_j = s_j(c) - max_i s_i(c), let p_j be the computed softmax of max(z_j, -600), and
+
+       t_j = (s_j - s_j(c)) - sum_i p_i (s_i - s_i(c)) + min(z_j + 600, 0).
+
+   The subtracted sum is common to all j, so the attention weights are proportional to p_j e^(t_j + h_j), where h_j is the
+   rounding of log p_j (exp: 8 units, the subtraction, the division); h_j goes into the remainder of t_j. Coefficients are
+   combined before bounding, so that what the scores have in common cancels; of the remainders R_j there remains
+   (1 - p_j) R_j + sum_{i != j} p_i R_i. The floor -600 keeps p_j a normal number; what it cuts off is put back into t_j, so
+   a key 10,000 nats below the best is still weighed correctly.
+2. *Average.* out = v0 + N / Z with v0 = sum_j p_j v_j(c) as computed, N = sum_j p_j e^(t_j) (v_j - v0) and
+   Z = sum_j p_j e^(t_j), by the defect rule (`quotient`).
+3. *Denominator.* With P = sum_j p_j, Jensen's inequality (exp is convex) gives Z >= P exp(sum_j p_j t_j / P). By
+   construction sum_j p_j t_j is (1 - P) sum_i p_i (s_i - s_i(c)) plus sum_j p_j (h_j + min(z_j + 600, 0)): rounding, and
+   weights below e^-600.
+
 The average always lies in the hull of the values, which takes over where the quotient is worse.
 No epsilon is added anywhere and no exponential is divided by a sum of separately bounded exponentials.
 """

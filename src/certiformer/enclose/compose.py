@@ -4,9 +4,9 @@ phi(X) with X = x0 + u, x0 the constant coefficient of X: with Taylor coefficien
 
     phi(X) = sum_{i <= k} t_i(x0) u^i + t_{k+1}(z) u^{k+1},    z in the range of X,
 
-so the polynomial is the sum, and the remainder is that of the sum plus the last term. For odd k the power u^{k+1} lies in
-[0, rho^{k+1}], so the last term lies in [min(0, t), max(0, t)] rho^{k+1}; its middle moves into the constant, which halves the
-remainder of a convex function (at order 1 this is the chord form).
+so the polynomial is the sum, and the remainder is that of the sum plus the last term. For odd k the power u^{k+1} lies
+in [0, rho^{k+1}], so the last term lies in [min(0, t), max(0, t)] rho^{k+1}; its middle moves into the constant, which
+halves the remainder of a convex function (at order 1 this is the chord form).
 Where the result is not finite, or worse than the interval rule, the constant form of the interval rule replaces it.
 """
 
@@ -64,7 +64,7 @@ def compose(x: Form, coefficients: Callable[[Interval, int], Interval]) -> Form:
     return or_interval(x.space, coef, rem, Interval(taylor.lo[0, 1], taylor.hi[0, 1]))
 
 
-def _powers(rho: Float[Array, "*_"], largest: int) -> Float[Array, powers *_]:
+def _powers(rho: Float[Array, "*_"], largest: int) -> Float[Array, "powers ..."]:
     """rho^0 .. rho^largest along a new first axis."""
     rows = [jnp.ones_like(rho)]
     for _ in range(largest):
@@ -81,7 +81,7 @@ def _last_term(t: Interval, size: Float[Array, "*_"], exponent: int) -> tuple[Ar
 
 
 def _expand_linear(
-    space: Space, moving: Array, rem: Array, t: Float[Array, orders *_], powers: Array
+    space: Space, moving: Array, rem: Array, t: Float[Array, "orders ..."], powers: Array
 ) -> tuple[Float[Array, "rows ..."], Float[Array, "*_"]]:
     """sum_i t_i u^i for u = g.e + d, |d| <= rem, in closed form: coefficient a is t_|a| (|a|! / a!) g^a.
 
@@ -106,7 +106,7 @@ def _expand_linear(
 
 
 def _expand(
-    space: Space, moving: Array, rem: Array, t: Float[Array, orders *_], powers: Array
+    space: Space, moving: Array, rem: Array, t: Float[Array, "orders ..."], powers: Array
 ) -> tuple[Float[Array, "rows ..."], Float[Array, "*_"]]:
     """sum_i t_i u^i by Horner's rule in polynomials with remainder."""
     u = jnp.concatenate([jnp.zeros_like(moving[:1]), moving])

@@ -45,8 +45,8 @@ def prototype_error_bound(lists: PrototypeLists, program: Program, order: int) -
 def difference_bound(network: BoxFunction, target: BoxFunction) -> ErrorBound:
     """A function of (centre, radius) that returns a bound of |network - target| and a score per axis.
 
-    The scores say how much each variable contributes: sum_a a_i (|T_a| + |f_a|) over the coefficients, plus a share of the
-    remainder in proportion to the radius (the radius alone where nothing is known). Splitting the axis with the largest score shrinks the bound fastest.
+    The scores say how much each variable contributes: sum_a a_i (|T_a| + |f_a|) over the coefficients, plus a share of
+    the remainder in proportion to the radius (the radius alone where nothing is known). Split the axis with the largest.
     """
 
     def bound(centre: Float[Array, " D"], radius: Float[Array, " D"]) -> tuple[Float[Array, ""], Float[Array, " D"]]:

@@ -2,7 +2,8 @@
 
 Tail bound. Let r be any kept prototype and J the dropped ones. On the cell, with W the sum of all e^(s_i),
 
-    w_J := sum_{j in J} e^(s_j) / W  <=  sum_{j in J} e^(s_j - s_r)  <=  sum_{j in J} exp(max over the cell of s_j - s_r) =: tail.
+    w_J := sum_{j in J} e^(s_j) / W <= sum_{j in J} e^(s_j - s_r)
+                                    <= sum_{j in J} exp(max over the cell of (s_j - s_r)) =: tail.
 
 Score differences are affine in x, so the maximum over a cell with centre c and radius R is exactly its value at c plus
 |A_j - A_r| @ R. The output over all prototypes is (1 - w_J) kept + w_J dropped, where "kept" and "dropped" are averages of
@@ -61,7 +62,7 @@ class Grid:
         """The cell of the grid with `coarse` cells (each count equal or half) that contains each cell."""
         place = np.indices(self.cells).reshape(len(self.cells), -1)
         steps = np.array(self.cells) // np.array(coarse)
-        return np.ravel_multi_index(tuple(place // steps[:, None]), coarse)
+        return np.asarray(np.ravel_multi_index(tuple(place // steps[:, None]), coarse))
 
 
 @dataclass(frozen=True)

@@ -1,12 +1,12 @@
 """Enclosure of a whole transformer on a box of its inputs.
 
-The sequence is kept in two pieces, registers and data tokens, as in `model`: before the first attention the registers are
-constants, shared by every box of a batch. All passes but the last update every token; the last block computes only the
-data tokens that the read-out sees.
+The sequence is kept in two pieces, registers and data tokens, as in `model`: before the first attention the registers
+are constants, shared by every box of a batch. All passes but the last update every token; the last block computes only
+the data tokens that the read-out sees.
 
-Scores are bilinear: s_ij = u_i M u_j + (WK bq) . u_j + terms that do not depend on the key. M = scale WQ WK^T is formed once in
-float64 with its rounding charged, so that the remainder of u_i meets |M u_j| and not |WQ| |k_j|; measured, this makes first-order
-forms of a small transformer 6 to 18 times tighter than propagating queries and keys apart.
+Scores are bilinear: s_ij = u_i M u_j + (WK bq) . u_j + terms that do not depend on the key. M = scale WQ WK^T is formed
+once in float64 with its rounding charged, so that the remainder of u_i meets |M u_j| and not |WQ| |k_j|; measured, this
+makes first-order forms of a small transformer 6 to 18 times tighter than propagating queries and keys apart.
 """
 
 from __future__ import annotations
@@ -210,7 +210,9 @@ class Network:
 
     def shifted_scale(self, x: Form, factor: float, shift_by: float) -> Form:
         """x * factor + shift, keeping the interval; both numbers are positive and rounded (a decimal in the file)."""
-        scaled = add(product(x, self.known(rounded(np.float64(factor)))), self.known(rounded(np.float64(shift_by), 1.0)))
+        scaled = add(
+            product(x, self.known(rounded(np.float64(factor)))), self.known(rounded(np.float64(shift_by), 1.0))
+        )
         interval = None
         if x.interval is not None:
             interval = x.interval * Interval(*(jnp.float64(factor * (1 + s * 2.0**-50)) for s in (-1, 1)))

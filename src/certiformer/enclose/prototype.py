@@ -14,12 +14,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float
 
 from certiformer.enclose.approximate import Approximate, exact, rounded
 from certiformer.enclose.weights import (
+    HeadWeights,
     attention_head,
     data_offsets,
     head_count,
@@ -27,7 +29,7 @@ from certiformer.enclose.weights import (
     readout_rows,
     score_bias_rows,
 )
-from certiformer.model import Transformer
+from certiformer.model import Attention, Config, Transformer
 
 
 @dataclass(frozen=True)
@@ -69,35 +71,82 @@ class PrototypeAttention:
 def as_prototypes(model: Transformer) -> PrototypeAttention | None:
     """The model as prototype attention, or None when it is not of that form."""
     config = model.config
-    simple = config.input.kind == "continuous" and len(config.blocks) == 1 and config.loops == 1
-    if not simple:
+    if config.input.kind != "continuous" or len(config.blocks) != 1 or config.loops != 1:
         return None
     block = config.blocks[0]
     if block.attention is None or block.ffn is not None or block.norm is not None or block.attention.kind != "softmax":
         return None
     heads: list[PrototypeHead] = []
-    weight = bias = None
+    weight, bias = _zeros(_dimension(config), model.output_size), _readout_bias(model)
     for row, factor, place in readout_rows(config):
         out = _row_readout(model, factor, place)
         for group, head in head_count(block.attention):
-            found = _prototype_head(model, row, group, head, out)
+            found = _prototype_head(model, block.attention, row, attention_head(model, 0, group, head), out)
             if found is None:
                 return None
-            heads.extend(found)
-        part_weight, part_bias = _affine_part(model, row, out)
-        weight = part_weight if weight is None else weight.plus(part_weight)
-        bias = part_bias if bias is None else bias.plus(part_bias)
-    bias = bias.plus(_readout_bias(model))
+            scores, values, allowed = found
+            scores = scores._replace(
+                offsets=scores.offsets.plus(score_bias_rows(model, 0, group, head, config.registers + row))
+            )
+            if allowed.any():
+                heads.append(_kept(scores, values, allowed))
+        part_weight, part_bias = _affine_part(model, block.attention, row, out)
+        weight, bias = weight.plus(part_weight), bias.plus(part_bias)
     return PrototypeAttention(tuple(heads), weight, bias)
+
+
+class AffineScores(NamedTuple):
+    """Scores slopes @ x + offsets of one row against every token of the sequence."""
+
+    slopes: Approximate
+    offsets: Approximate
+
+
+def _prototype_head(
+    model: Transformer, attention: Attention, row: int, w: HeadWeights, out: Approximate
+) -> tuple[AffineScores, Approximate, Bool[np.ndarray, " length"]] | None:
+    """Scores (without their bias), values and allowed keys of one head at data token `row`; None if not affine."""
+    config = model.config
+    embed = np.asarray(model.tensors["embed.weight"]).astype(np.float64)
+    allowed = key_mask(model, 0)[config.registers + row]
+    quadratic = _touches(embed, w.query.value).any(0) & _touches(embed, w.key.value).any(0)
+    moving_value = _touches(embed, w.value.value).any(0) & (w.output.value != 0).any(1)
+    if allowed[config.registers :].any() and (quadratic.any() or moving_value.any()):
+        return None
+    tokens = _constant_tokens(model)
+    keys = (tokens @ w.key).plus(w.key_bias)
+    query = (data_offsets(model).at(slice(row, row + 1)) @ w.query).plus(w.query_bias)
+    scale = rounded(1.0 / math.sqrt(w.key.value.shape[1])) if attention.scale == "inverse-sqrt" else rounded(1.0, 0.0)
+    offsets = (keys @ query.transposed).at((slice(None), 0)).times(scale)
+    # (query + x_row EQ) . (key_j + x_j EK) without the quadratic term, which is zero: two linear terms.
+    slopes = _zeros(config.length, _dimension(config))
+    from_query = (keys @ (exact(embed) @ w.query).transposed).times(scale)
+    slopes = _added(slopes, slice(None), _inputs_of(config, row), from_query)
+    from_key = (query @ (exact(embed) @ w.key).transposed).times(scale)
+    for token in range(config.tokens):
+        place = config.registers + token
+        slopes = _added(slopes, slice(place, place + 1), _inputs_of(config, token), from_key)
+    values = (tokens @ w.value).plus(w.value_bias) @ (w.output @ out)
+    return AffineScores(slopes, offsets), values, allowed
+
+
+def _kept(scores: AffineScores, values: Approximate, allowed: Bool[np.ndarray, " length"]) -> PrototypeHead:
+    """The head over the allowed keys; errors are bounded once for all of them."""
+    slopes, offsets = scores
+    return PrototypeHead(
+        slopes.value[allowed],
+        offsets.value[allowed],
+        values.value[allowed],
+        slopes.error[allowed].max(0),
+        float(offsets.error[allowed].max()),
+        values.error[allowed].max(0),
+    )
 
 
 def _row_readout(model: Transformer, factor: Approximate, place: slice) -> Approximate:
     """How a token that is read out enters the outputs: (width, all outputs)."""
-    weight = exact(model.tensors["readout.weight"])
-    out = Approximate(*(np.zeros((model.config.width, model.output_size)) for _ in range(2)))
-    scaled = weight.times(factor)
-    out.value[:, place], out.error[:, place] = scaled.value, scaled.error
-    return out
+    scaled = exact(model.tensors["readout.weight"]).times(factor)
+    return _added(_zeros(model.config.width, model.output_size), slice(None), place, scaled)
 
 
 def _readout_bias(model: Transformer) -> Approximate:
@@ -105,70 +154,39 @@ def _readout_bias(model: Transformer) -> Approximate:
     return exact(np.tile(np.asarray(model.tensors["readout.bias"]).astype(np.float64), copies))
 
 
-def _affine_part(model: Transformer, row: int, out: Approximate) -> tuple[Approximate, Approximate]:
+def _affine_part(
+    model: Transformer, attention: Attention, row: int, out: Approximate
+) -> tuple[Approximate, Approximate]:
     """x -> (residual stream of the row, if kept, plus the attention's output bias) @ out."""
-    config, attention = model.config, model.config.blocks[0].attention
-    weight = Approximate(*(np.zeros((config.tokens * config.input.width, model.output_size)) for _ in range(2)))
-    bias = Approximate(*(np.zeros(model.output_size) for _ in range(2)))
+    weight, bias = _zeros(_dimension(model.config), model.output_size), _zeros(model.output_size)
     if attention.residual:
         mapped = exact(model.tensors["embed.weight"]) @ out
-        place = _inputs_of(config, row)
-        weight.value[place], weight.error[place] = mapped.value, mapped.error
+        weight = _added(weight, _inputs_of(model.config, row), slice(None), mapped)
         bias = (data_offsets(model).at(slice(row, row + 1)) @ out).at(0)
     if attention.bias:
         bias = bias.plus((exact(model.tensors["blocks.0.attention.output_bias"][None]) @ out).at(0))
     return weight, bias
 
 
-def _inputs_of(config, row: int) -> slice:
-    return slice(row * config.input.width, (row + 1) * config.input.width)
+def _dimension(config: Config) -> int:
+    return config.tokens * (config.input.width or 1)
 
 
-def _prototype_head(
-    model: Transformer, row: int, group: int, head: int, out: Approximate
-) -> list[PrototypeHead] | None:
-    """The softmax of one head at data token `row`; an empty list when the row attends nowhere; None if not affine."""
-    config, attention = model.config, model.config.blocks[0].attention
-    w = attention_head(model, 0, group, head)
-    embed = np.asarray(model.tensors["embed.weight"]).astype(np.float64)
-    allowed = key_mask(model, 0)[config.registers + row]
-    data_allowed = allowed[config.registers :]
-    moving_query, moving_key = _touches(embed, w.query.value), _touches(embed, w.key.value)
-    quadratic = moving_query.any(0) & moving_key.any(0)
-    moving_value = _touches(embed, w.value.value).any(0) & (w.output.value != 0).any(1)
-    if data_allowed.any() and (quadratic.any() or moving_value.any()):
-        return None
-    if not allowed.any():
-        return []
-    tokens = _constant_tokens(model)
-    keys = (tokens @ w.key).plus(w.key_bias)
-    query = (data_offsets(model).at(slice(row, row + 1)) @ w.query).plus(w.query_bias)
-    slope_query, slope_key = exact(embed) @ w.query, exact(embed) @ w.key
-    scale = rounded(1.0 / math.sqrt(w.key.value.shape[1])) if attention.scale == "inverse-sqrt" else rounded(1.0, 0.0)
-    offsets = (keys @ query.transposed).at((slice(None), 0)).times(scale)
-    offsets = offsets.plus(score_bias_rows(model, 0, group, head, config.registers + row))
-    slopes = Approximate(*(np.zeros((config.length, config.tokens * config.input.width)) for _ in range(2)))
-    from_query = (keys @ slope_query.transposed).times(scale)
-    place = _inputs_of(config, row)
-    slopes.value[:, place], slopes.error[:, place] = from_query.value, from_query.error
-    from_key = (query @ slope_key.transposed).times(scale)
-    for token in np.flatnonzero(data_allowed):
-        own = Approximate(*(np.zeros((1, slopes.value.shape[1])) for _ in range(2)))
-        own.value[0, _inputs_of(config, token)] = from_key.value[0]
-        own.error[0, _inputs_of(config, token)] = from_key.error[0]
-        both = slopes.at(slice(config.registers + token, config.registers + token + 1)).plus(own)
-        slopes.value[config.registers + token], slopes.error[config.registers + token] = both.value[0], both.error[0]
-    values = (tokens @ w.value).plus(w.value_bias) @ (w.output @ out)
-    return [
-        PrototypeHead(
-            slopes.value[allowed],
-            offsets.value[allowed],
-            values.value[allowed],
-            slopes.error[allowed].max(0),
-            float(offsets.error[allowed].max()),
-            values.error[allowed].max(0),
-        )
-    ]
+def _inputs_of(config: Config, token: int) -> slice:
+    """The places of a token's numbers among the inputs x1 .. xD."""
+    size = config.input.width or 1
+    return slice(token * size, (token + 1) * size)
+
+
+def _zeros(*shape: int) -> Approximate:
+    return exact(np.zeros(shape))
+
+
+def _added(whole: Approximate, rows: slice, columns: slice, part: Approximate) -> Approximate:
+    """`whole` with `part` added to some of its rows and columns."""
+    value, error = whole.value.copy(), whole.error.copy()
+    value[rows, columns], error[rows, columns] = whole.at((rows, columns)).plus(part)
+    return Approximate(value, error)
 
 
 def _constant_tokens(model: Transformer) -> Approximate:

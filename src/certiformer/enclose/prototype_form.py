@@ -6,28 +6,30 @@ One head: out(x) = sum_j e^(s_j) v_j / sum_j e^(s_j), s_j = A_j . x + b_j. Box x
 
        e^(s_j(x))  is proportional to  p_j e^(t_j) e^(-h_j),     t_j = sum_i g_ji e_i,   g_ji = (A_ji - a_i) r_i,
 
-   since s_j(x) - s_j(c) = A_j . (x - c) and the factor e^(-a . (x - c)) is common to all j. p is the softmax at the centre as
-   computed, a = sum_j p_j A_j as computed: h_j is rounding only (step 5). Subtracting a removes the common motion of all
+   since s_j(x) - s_j(c) = A_j . (x - c) and the factor e^(-a . (x - c)) is common to all j. p is the softmax at the centre
+   as computed, a = sum_j p_j A_j as computed: h_j is rounding only (step 5). Subtracting a removes the common motion of all
    scores; what remains is each prototype's distance from the attention mean, small where p_j is not.
 2. *Closed form.* t_j is linear in e, so with k the order the coefficient of e^m in sum_j q_j e^(t_j) is
    sum_j q_j g_j^m / m! for |m| <= k, up to sum_j |q_j| rho(tau_j), tau_j = sum_i |g_ji| and, for |t| <= tau,
 
-       |e^t - sum_{i<=k} t^i / i!| <= sum_{i>k} tau^i / i! <= tau^(k+1) / (k+1)! * min(e^tau, 1 / (1 - tau / (k+2)))  =: rho(tau)
+       |e^t - sum_{i<=k} t^i / i!| <= sum_{i>k} tau^i / i!
+                                   <= tau^(k+1) / (k+1)! * min(e^tau, 1 / (1 - tau / (k+2)))  =: rho(tau)
 
    (bound the sum by e^tau, or by the geometric series of ratio tau / (k+2) when that is below 1).
    Numerator: q_j = p_j (v_j - v0) with v0 = sum_j p_j v_j as computed; denominator: q_j = p_j.
-3. *Denominator bound.* exp is convex, so with P = sum p_j Jensen's inequality gives
+3. *Denominator bound.* exp is convex, so with P = sum_j p_j Jensen's inequality gives
    Z = sum_j p_j e^(t_j) >= P exp(sum_j p_j t_j / P), and sum_j p_j t_j is zero up to the rounding of a.
 4. *Quotient.* out = v0 + N / Z by the defect rule (`quotient.divide`), with |Z| >= the bound of step 3.
-5. *Rounding of the weights.* If the weights are changed by factors e^(h_j), |h_j| <= delta, an average of values changes by at most
-   osc(v) tanh(delta / 2) <= osc(v) delta / 2, osc = max - min: the derivative of the average along s h is the covariance of
-   h and v under the current weights, at most the product of standard deviations, hence osc(h)/2 * osc(v)/2 at each s, and
-   integrating over s in [0, 1] with osc(h) <= 2 delta gives osc(v) delta / 2. osc(v) delta is charged, so that numerator
-   and denominator may even have used weights rounded differently.
-   delta collects: the scores at the centre, (D + 8) 2^-50 (|A||c| + |b|) and the extraction error of A and b, the subtraction
-   of the maximum, exp (8 units), the division; and in g: the rounding of a and of (A - a) r, (K + 8) 2^-50 |A| r.
-   A weight below 1e-300 has an absolute error of at most 1e-300 instead, which contributes K 1e-300 e^(max tau).
+5. *Rounding of the weights.* If the weights are changed by factors e^(h_j), |h_j| <= delta, an average of values changes
+   by at most osc(v) delta / 2, osc = max - min: the derivative of the average along s h, 0 <= s <= 1, is the covariance of
+   h and v under the current weights, at most the product of the standard deviations, at most osc(h)/2 * osc(v)/2, and
+   osc(h) <= 2 delta. Twice that is charged, so that numerator and denominator may even have used weights rounded
+   differently. delta collects: the scores at the centre, (D + 8) 2^-50 (|A||c| + |b|), the extraction error of A and b,
+   the subtraction of the maximum, exp (8 units), the division; and in g: the rounding of a and of (A - a) r,
+   (K + 8) 2^-50 |A| r. A weight below 1e-300 has an absolute error of at most 1e-300 instead, which contributes
+   K 1e-300 e^(max tau).
 6. *Dropped prototypes* change the average by at most tail * osc(v) (proof in `lists`).
+
 Always, out lies between the smallest and the largest value: the interval that takes over on wide boxes.
 """
 
@@ -65,25 +67,19 @@ def enclose_prototypes(prototypes: PrototypeAttention, order: int, lists: Protot
     indices = [] if lists is None else [(jnp.asarray(h.index), jnp.asarray(h.tail)) for h in lists.heads]
 
     def enclose(centre: Float[Array, " D"], radius: Float[Array, " D"]) -> Form:
-        out = _affine(prototypes, space, centre, radius)
-        cell, inside = (None, None) if lists is None else _cell(lists.grid, centre, radius)
+        out = affine(variables(space, centre, radius), prototypes.weight, prototypes.bias)
         for number, head in enumerate(prototypes.heads):
-            if cell is None:
-                rows, keep, tail = tables[number], jnp.ones(len(head.offsets)), jnp.zeros(())
-            else:
+            rows, keep, tail = tables[number], jnp.ones(len(head.offsets)), jnp.zeros(())
+            if lists is not None:
+                cell, inside = _cell(lists.grid, centre, radius)
                 index, tails = indices[number]
                 chosen = index[cell]
-                rows, keep, tail = tables[number][jnp.maximum(chosen, 0)], (chosen >= 0) * 1.0, tails[cell]
-                tail = jnp.where(inside, tail, jnp.nan)
+                rows, keep = rows[jnp.maximum(chosen, 0)], (chosen >= 0) * 1.0
+                tail = jnp.where(inside, tails[cell], jnp.nan)
             out = add(out, apart(lambda *a, h=head: _head_form(space, h, *a), rows, keep, tail, centre, radius))
         return out
 
     return enclose
-
-
-def _affine(p: PrototypeAttention, space: Space, centre: Array, radius: Array) -> Form:
-    """x @ weight + bias, for the real weight and bias behind the stored tensors."""
-    return affine(variables(space, centre, radius), p.weight, p.bias)
 
 
 def _cell(grid: Grid, centre: Array, radius: Array) -> tuple[Array, Array]:

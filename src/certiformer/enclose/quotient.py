@@ -4,9 +4,9 @@ For N/Z with |Z| >= z > 0 on the box take any polynomial q. Then, exactly,
 
     N/Z - q = (N - q Z) / Z,      so      |N/Z - q| <= (max |N - q Z|) / z.
 
-q is the power-series quotient cut after degree k: it makes every kept coefficient of N - q Z vanish up to rounding, so the
-defect consists of the dropped products (degree above k), that rounding, and the remainders: rem_N + |q|_1 rem_Z. Numerator and
-denominator may share any amount of variation; nothing is lost by bounding them apart, as exp / sum would.
+q is the power-series quotient cut after degree k: it makes every kept coefficient of N - q Z vanish up to rounding, so
+the defect consists of the dropped products (degree above k), that rounding, and the remainders rem_N + |q|_1 rem_Z.
+What numerator and denominator have in common cancels in q; bounding exp / sum as separate ranges would lose it.
 """
 
 from __future__ import annotations
@@ -35,12 +35,10 @@ def divide(
     space: Space, top: Array, top_rem: Array, bottom: Array, bottom_rem: Array, smallest: Float[Array, "*_"]
 ) -> tuple[Array, Array]:
     """Coefficients and remainder of top / bottom, given |bottom| >= smallest > 0 on the box."""
-    if bottom.shape[0] == 1:
-        q = top / bottom
-    else:
-        q = _series_quotient(space, pad_rows(top, space.size(space.order)), bottom)
+    full_top = pad_rows(top, space.size(space.order))
+    q = top / bottom if bottom.shape[0] == 1 else _series_quotient(space, full_top, bottom)
     size_q, size_z = jnp.abs(q).sum(0), jnp.abs(bottom).sum(0)
-    # The dropped part of q Z: its middle belongs to the constant of N - q Z, so it counts in full.
+    # The dropped part of q Z.
     full = full_product(space, q, bottom)
     defect = jnp.abs(full[space.size(space.order) :]).sum(0)
     defect = defect + top_rem + size_q * bottom_rem

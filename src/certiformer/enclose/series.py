@@ -19,8 +19,7 @@ from certiformer.interval import Interval, arithmetic, elementary
 from certiformer.interval.constants import enclose_constant
 from certiformer.interval.padding import lower, upper
 
-
-GELU_TURN, GELU_MINIMUM = (-0.7518, -0.7517), -0.16997120748
+GELU_TURN, GELU_MINIMUM = (-0.7518, -0.7517), -0.1699712075
 """Where x Phi(x) turns, and a lower bound of its values (checked in balls by the tests)."""
 
 
@@ -119,7 +118,7 @@ def gelu_series(x: Interval, terms: int) -> Interval:
 
 
 def gelu_range(x: Interval) -> Interval:
-    """Range of x Phi(x): decreasing up to m in (-0.7518, -0.7517), increasing after it, minimum above -0.16997120748.
+    """Range of x Phi(x): decreasing up to m in (-0.7518, -0.7517), increasing after it, minimum above -0.1699712075.
 
     Proof: with the density phi, the derivative is Phi + x phi and the second derivative phi (2 - x^2). So the derivative
     falls from 0 on (-inf, -sqrt 2), rises on [-sqrt 2, sqrt 2] from a negative to a positive value (one zero, m), and

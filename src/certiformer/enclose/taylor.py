@@ -5,13 +5,13 @@ e in [-1, 1]^D,
 
     |g(e) - sum_a coef[a] e^a| <= rem      and, where an interval is carried,      lo <= g(e) <= hi.
 
-The interval is what a nonlinear function knows beyond its polynomial (a sine is within [-1, 1], a square is not negative);
-sums and products pass it on where both operands have one or are constants, matrix products do not. No derivative of g is claimed anywhere,
-so steps, kinks and functions with misleading derivatives cannot fool a form. Order 0 is interval arithmetic, order 1 the
-affine form with one remainder.
+The interval is what a nonlinear function knows beyond its polynomial (a sine is within [-1, 1], a square is not
+negative); sums and products pass it on where both operands have one or are constants, matrix products do not. No
+derivative of g is claimed anywhere, so steps, kinks and functions with misleading derivatives cannot fool a form.
+Order 0 is interval arithmetic, order 1 the affine form with one remainder.
 
-The coefficient axis comes first (`coef[a, ...]`), so that mapping a form by a matrix is one matrix product; a polynomial of lower
-degree is stored by the prefix of its coefficients, so constants carry one and variables D + 1 of them.
+The coefficient axis comes first (`coef[a, ...]`), so that mapping a form by a matrix is one matrix product; a polynomial
+of lower degree is stored by the prefix of its coefficients, so constants carry one and variables D + 1 of them.
 
 Rounding: every operation adds to `rem` the slack of `certiformer.interval.padding`, (n + 8) 2^-50 times the sum of the
 magnitudes involved plus 1e-300, with n the number of terms in its longest sum.
@@ -111,7 +111,7 @@ def pad_rows(coef: Float[Array, "rows ..."], rows: int) -> Float[Array, "more ..
     return coef if not missing else jnp.concatenate([coef, jnp.zeros((missing, *coef.shape[1:]))])
 
 
-def raise_constant(coef: Float[Array, "rows ..."], amount: Float[Array, "*_"]) -> Float[Array, "rows ..."]:
+def raise_constant(coef: Float[Array, "rows ..."], amount: Float[Array | np.ndarray, "*_"]) -> Float[Array, "rows ..."]:
     """The polynomial plus `amount` (written without a scatter, which XLA compiles badly)."""
     return jnp.concatenate([coef[:1] + amount, coef[1:]])
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 SCOPE = (
-    "The claim is about the real-number function of the stored weights. Running them in floating-point numbers, here or in any"
-    " other program, adds a rounding error that it does not include."
+    "The claim is about the real-number function of the stored weights. Running them in floating-point numbers, in any"
+    " program, adds a rounding error that it does not include."
 )
 
 
@@ -16,12 +16,12 @@ def claim_lines(notes: Mapping[str, str]) -> list[str]:
     >>> print("\\n".join(claim_lines({"model_sha256": "0f"})))
     ## What is claimed
     <BLANKLINE>
-    Nothing: the weights came without a certificate.
+    Nothing: no proof came with these weights.
     <BLANKLINE>
     - model_sha256: 0f
     <BLANKLINE>
     """
     claim = notes.get("claim")
-    lines = [f"> {claim}", "", SCOPE] if claim else ["Nothing: the weights came without a certificate."]
+    lines = [f"> {claim}", "", SCOPE] if claim else ["Nothing: no proof came with these weights."]
     facts = [f"- {name}: {text}" for name, text in sorted(notes.items()) if name not in ("claim", "claim_scope")]
     return ["## What is claimed", "", *lines, "", *facts, ""]

@@ -11,6 +11,8 @@ from pathlib import Path
 from certiformer.certificate import write_atomically
 from certiformer.errors import BadInput
 
+README_FILE = "README.md"
+
 
 def put_file(path: Path, data: bytes, force: bool) -> None:
     """Write one file; an existing one is replaced only with `force`."""
@@ -44,8 +46,9 @@ def check_place(folder: Path, names: Mapping[str, object], force: bool) -> None:
     if folder.exists() and not folder.is_dir():
         raise BadInput(f"{folder} is a file; this export is a folder")
     present = {path.name for path in folder.iterdir()} if folder.exists() else set()
-    if present - set(names) - {"__pycache__"}:
-        other = sorted(present - set(names))[0]
-        raise BadInput(f"{folder} holds {other}, which is not part of an export; choose another --out")
+    # Every export has a README; the folder of a model, which must never be lost here, has the other names only.
+    foreign = present - set(names) - {"__pycache__"} or (present and README_FILE not in present)
+    if foreign:
+        raise BadInput(f"{folder} is not empty and not an earlier export of this kind; choose another --out")
     if present and not force:
         raise BadInput(f"{folder} already exists; add --force to replace it or choose another --out")

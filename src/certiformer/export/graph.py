@@ -95,7 +95,9 @@ class Graph:
         nodes, constants = self._needed(outputs[0])
         size = sum(array.nbytes for array in constants.values())
         if size > LARGEST_FILE:
-            raise BadInput(f"an ONNX file holds less than 2 GiB and this transformer has {size:,} bytes; use --to torch")
+            raise BadInput(
+                f"an ONNX file holds less than 2 GiB and this transformer has {size:,} bytes; use --to torch"
+            )
         helper = self._onnx.helper
         self.scope = ""
         end = helper.make_node("Identity", [outputs[0]], ["outputs"], name="/outputs")
@@ -111,7 +113,8 @@ class Graph:
         names = {"producer_name": "certiformer", "producer_version": __version__}
         file = helper.make_model(graph, opset_imports=opsets, ir_version=IR_VERSION, **names)
         helper.set_model_props(file, dict(sorted(notes.items())))
-        self._onnx.checker.check_model(file, full_check=True)
+        raise_if_invalid = self._onnx.checker.check_model
+        raise_if_invalid(file, full_check=True)
         return file.SerializeToString(deterministic=True)
 
     def _needed(self, output: str) -> tuple[list[Any], dict[str, np.ndarray]]:

@@ -12,21 +12,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import safetensors
+import safetensors.numpy
 
 from certiformer.certificate import canonical
 from certiformer.export.card import claim_lines
-from certiformer.export.folder import put_folder
+from certiformer.export.folder import README_FILE, put_folder
 from certiformer.export.lens_names import lens_names
 from certiformer.model import Config, Transformer
 from certiformer.model.store import CONFIG_FILE, TENSORS_FILE
 
-README_FILE = "README.md"
 
-
-def to_hf(
-    model: Transformer, folder: str | Path, notes: Mapping[str, str] | None = None, force: bool = False
-) -> None:
+def to_hf(model: Transformer, folder: str | Path, notes: Mapping[str, str] | None = None, force: bool = False) -> None:
     """Write the folder, whole or not at all.
 
     **Arguments:**
@@ -67,14 +63,16 @@ def _config(config: Config, names: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _tensors(model: Transformer, names: Mapping[str, str], notes: Mapping[str, str]) -> bytes:
-    entries = {}
-    for new, old in names.items():
-        array = np.ascontiguousarray(model.tensors[old])
-        data = array.astype(array.dtype.newbyteorder("<")).tobytes()
-        entries[new] = {"dtype": array.dtype.name, "shape": list(array.shape), "data": data}
+    """The weights; the header carries the configuration and the notes, in an order that is always the same."""
+    arrays = {new: np.ascontiguousarray(model.tensors[old]) for new, old in names.items()}
+    data = safetensors.numpy.save(arrays)
+    start = 8 + int.from_bytes(data[:8], "little")
     config = json.dumps(model.config.to_json(), sort_keys=True)
     # Readers of the Hugging Face libraries insist on "format".
-    return safetensors.serialize(entries, {"format": "pt", "certiformer_config": config, **notes})
+    about = {"format": "pt", "certiformer_config": config, **dict(sorted(notes.items()))}
+    header = json.dumps({"__metadata__": about, **json.loads(data[8:start])}, separators=(",", ":")).encode("ascii")
+    header += b" " * (-len(header) % 8)
+    return b"".join([len(header).to_bytes(8, "little"), header, data[start:]])
 
 
 def _readme(model: Transformer, names: Mapping[str, str], notes: Mapping[str, str]) -> str:
@@ -94,8 +92,8 @@ def _readme(model: Transformer, names: Mapping[str, str], notes: Mapping[str, st
         f"`{model}`",
         "",
         "The weights have the parameter names of TransformerLens (`blocks.0.attn.W_Q`, ...). " + kept,
-        "`config.json` holds the configuration of certiformer under `certiformer` and the original name of every tensor under",
-        "`tensors`; the header of `model.safetensors` repeats the configuration.",
+        "`config.json` holds the configuration of certiformer under `certiformer` and the original name of every tensor",
+        "under `tensors`; the header of `model.safetensors` repeats the configuration.",
         "",
         *claim_lines(notes),
     ]

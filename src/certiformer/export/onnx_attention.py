@@ -88,8 +88,8 @@ def _project(
 def _scale(graph: Graph, size: int) -> str:
     """1/sqrt(size) for every entry of a query.
 
-    Deliberately a vector: onnxruntime merges a product with a single number into a neighbouring matrix product, and keeps the
-    number as a float32 there, which loses half of the digits of a float64 model (measured with 1.31: errors of 1e-7).
+    Deliberately a vector: onnxruntime merges a product with a single number into a neighbouring matrix product and keeps
+    that number as a float32, which loses half of the digits of a float64 model (measured with 1.31: errors of 1e-7).
     """
     return graph.tensor(f"scale/{size}", np.full(size, 1.0 / math.sqrt(size)))
 

@@ -72,7 +72,9 @@ def _embed(graph: Graph, config: Config, tensors: Tensors) -> str:
     if _any_length(config):
         # Adding a code of as many rows as the model has tokens is what refuses a longer input; without one, zeros do it.
         rows = graph.tensor("code", np.zeros((config.tokens, 1)) if code is None else code)
-        return graph.apply("Add", data, graph.apply("Slice", rows, graph.integers(0), _length(graph), graph.integers(0)))
+        return graph.apply(
+            "Add", data, graph.apply("Slice", rows, graph.integers(0), _length(graph), graph.integers(0))
+        )
     return data if code is None else graph.apply("Add", data, graph.tensor("code", code))
 
 
@@ -88,7 +90,9 @@ def _last_rows(graph: Graph, config: Config, tensors: Tensors, data: str) -> str
     for number in range(applied):
         index = number % len(config.blocks)
         if number + 1 == applied:
-            return _block(graph, config.blocks[index], tensors, f"blocks.{index}", keys, _rows_read(graph, config, keys))
+            return _block(
+                graph, config.blocks[index], tensors, f"blocks.{index}", keys, _rows_read(graph, config, keys)
+            )
         rows = Rows(keys.pieces[0], keys.places)
         keys = keys._replace(pieces=(_block(graph, config.blocks[index], tensors, f"blocks.{index}", keys, rows),))
     return _rows_read(graph, config, keys).values
@@ -139,14 +143,18 @@ def _block(graph: Graph, block: Block, tensors: Tensors, prefix: str, keys: Keys
     if block.ffn is not None:
         graph.scope = f"{prefix}.ffn"
         norm = f"{prefix}.norm.ffn"
-        out = _feed_forward(graph, block.ffn, tensors, f"{prefix}.ffn", _norm(graph, block.norm, "pre", tensors, norm, h))
+        out = _feed_forward(
+            graph, block.ffn, tensors, f"{prefix}.ffn", _norm(graph, block.norm, "pre", tensors, norm, h)
+        )
         h = graph.apply("Add", h, out) if block.ffn.residual else out
         h = _norm(graph, block.norm, "post", tensors, norm, h)
     return h
 
 
 def _feed_forward(graph: Graph, ffn: FeedForward, tensors: Tensors, prefix: str, tokens: str) -> str:
-    return _affine(graph, tensors, f"{prefix}.down", ACTIVATIONS[ffn.kind](graph, _affine(graph, tensors, f"{prefix}.up", tokens)))
+    return _affine(
+        graph, tensors, f"{prefix}.down", ACTIVATIONS[ffn.kind](graph, _affine(graph, tensors, f"{prefix}.up", tokens))
+    )
 
 
 def _affine(graph: Graph, tensors: Tensors, name: str, tokens: str) -> str:

@@ -11,11 +11,12 @@ from importlib import import_module, resources
 from typing import Any
 
 from certiformer.export.card import claim_lines
+from certiformer.export.folder import README_FILE
 from certiformer.export.optional import required
 from certiformer.model import Transformer
 from certiformer.model.store import CONFIG_FILE, TENSORS_FILE, tensors_to_bytes
 
-MODULE_FILE, README_FILE = "module.py", "README.md"
+MODULE_FILE = "module.py"
 REMEDY = "pip install torch"
 
 

@@ -4,7 +4,7 @@
     model = load(".")                           # a torch.nn.Module
     outputs = model(points)                     # (batch, D) -> (batch, outputs); token ids: (batch, tokens)
 
-The state dict has the names of the safetensors file, so `load_state_dict(safetensors.torch.load_file(...))` works both ways.
+The state dict has the names of the safetensors file: `load_state_dict(safetensors.torch.load_file(...))` works.
 The computation runs in the wider of the types of the weights and of the points: feed float64 points to lose nothing.
 """
 
@@ -111,7 +111,9 @@ class Transformer(nn.Module):
         if block["attention"] is not None:
             before, after = (normaliser(block["norm"], at, tensors, f"{name}.norm.attention") for at in ("pre", "post"))
             keys = [before(piece) for piece in pieces]
-            out = self._attention(block["attention"], tensors, f"{name}.attention", keys, places, before(rows), row_places)
+            out = self._attention(
+                block["attention"], tensors, f"{name}.attention", keys, places, before(rows), row_places
+            )
             rows = after(rows + out if block["attention"]["residual"] else out)
         if block["ffn"] is not None:
             before, after = (normaliser(block["norm"], at, tensors, f"{name}.norm.ffn") for at in ("pre", "post"))
@@ -141,7 +143,7 @@ class Transformer(nn.Module):
             weights = WEIGHTS[options["kind"]](scores, allowed)
             shares = weights.split([piece.shape[1] for piece in keys], -1)
             values = [project(tensors, heads, "value", piece) for piece in keys]
-            mixed = sum(share @ value for share, value in zip(shares, values))  # noqa: B905
+            mixed = sum(share @ value for share, value in zip(shares, values, strict=True))
             total = total + (mixed @ tensors[f"{heads}.output"]).sum(1)
         return total
 

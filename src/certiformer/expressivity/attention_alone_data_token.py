@@ -22,20 +22,20 @@ coordinates, and let x_1, x_2, x_3 be independent and uniform on the unit sphere
 
 Source
 ------
-Own. Gumaan 2025 (arXiv 2507.10581), Theorem 1, is what this speaks about: the printed proof lets the feed-forward network be
-the identity.
+Own. Gumaan 2025 (arXiv 2507.10581), Theorem 1, is what this speaks about: the printed proof lets the feed-forward
+network be the identity.
 
 Differs from the source in
 --------------------------
 The statement that attention with an identity feed-forward network is universal is false in this setting; Theorem 1
 itself is not, since its feed-forward network may do part of the work. The first form of this result had the constant
-16/(9 pi) = E f^2 / E|f| (`projection_bound`) and read one token; letting p grow, the same argument gives 1, and since it is
-linear in T, it holds for every linear read-out of all tokens.
+16/(9 pi) = E f^2 / E|f| (`projection_bound`) and read one token; letting p grow, the same argument gives 1, and since
+it is linear in T, it holds for every linear read-out of all tokens.
 
 Proof
 -----
-T is a sum of constants, of terms v.x_j (residuals) and of linear read-outs of heads at one query position each, so it is
-enough to treat these; write q for the query position. The score of token j is bilinear in the embedded tokens q and j:
+T is a sum of constants, of terms v.x_j (residuals) and of linear read-outs of heads at one query position each, so it
+is enough to treat these; write q for the query position. The score of token j is bilinear in the embedded tokens q and j:
 
     (alpha + B x_q).x_j + beta_j.x_q + b_j  =  a.x_j + b'_j,          a = alpha + B x_q,   b'_j = beta_j.x_q + b_j,
 
@@ -45,18 +45,19 @@ three coordinates. The weights are now functions of the numbers u_j = a.x_j, j !
 
     g(u)  +  d/dt Phi(((a + t v).x_j), j != q) at t = 0,
 
-where g holds the terms with constants, among them w_q (v.x_q + c_q), and Phi = log(sum_{j != q} e^(u_j + b'_j) + const) for
-softmax.
+where g holds the terms with constants, among them w_q (v.x_q + c_q), and for softmax Phi(u) =
+log(sum_{j != q} e^(u_j + b'_j) + const).
 
 (a) Given x_q and any a, choose a unit vector e orthogonal to x_q and to a: there is one in three dimensions. The
 reflection R in e leaves x_q and all u_j as they are and, given x_q, preserves the law of the other tokens; and
-h(X R) = -h(X), where X R reflects all tokens, x_q included. So E[g(u) h | x_q] = 0, the same for Phi with a + t v and its
-mirror for each t, and differentiating at t = 0 gives 0 for the whole head. For q > 3 the token x_q is the constant 0 and the
-argument is the same. A residual v.x_j is a function of one linear form, and hard weights are a limit, as there.
+h(X R) = -h(X), where X R reflects all tokens, x_q included. So E[g(u) h | x_q] = 0. The same holds for Phi and a + t v,
+with another mirror for each t, and differentiating at t = 0 gives 0 for the whole head. For q > 3 the token x_q is the
+constant 0 and the argument is the same. A residual v.x_j is a function of one linear form, and hard weights are a
+limit, as there.
 
-(b) As there: E|f|^p = E[(f - T) h] with h = sign(f) |f|^(p-1), Hölder, and p -> infinity. |f| is |cos A| |sin B|, where A is
-the angle of x_1 with the normal of the plane of x_2 and x_3, and B the angle between these. |cos A| is uniform on
-[0, 1] and B has the density sin(B)/2, independently, so
+(b) As there: E|f|^p = E[(f - T) h] with h = sign(f) |f|^(p-1), Hölder, and p -> infinity. |f| is |cos A| |sin B|,
+where A is the angle of x_1 with the normal of the plane of x_2 and x_3, and B the angle between these. |cos A| is
+uniform on [0, 1] and B has the density sin(B)/2, independently, so
 
     E|f|^p = 1/(p+1) * sqrt(pi)/2 * Gamma(p/2 + 1) / Gamma(p/2 + 3/2):        pi/8 for p = 1 and 2/9 for p = 2.
 
@@ -72,8 +73,8 @@ transformer for which `reasons_not_covered` is empty.
 
 Not certified
 -------------
-Nothing about fewer than three tokens or coordinates: for n = d = 2 one head with the query of a data token computes the
-determinant to any accuracy (`attention_alone_output_token`, part c). Nothing about embeddings that put different tokens
+Nothing about fewer than three tokens or coordinates: for n = d = 2 one head with the query of a data token computes
+the determinant to any accuracy (`attention_alone_output_token`, part c). Nothing about embeddings that put different tokens
 into different coordinates, rotary codes, LayerNorm, several layers, or feed-forward networks that are not affine.
 
 Example
@@ -87,8 +88,6 @@ Example
 >>> reasons_not_covered(model)
 []
 >>> found = projection_inequality(model.evaluate, frame_quadrature(12))
->>> print(f"{found.correlation:.1e} {found.implied:.6f}", found.sampled_sup > 1)
-... # doctest: +SKIP
 >>> abs(found.correlation) < 1e-6, found.sampled_sup > 1
 (True, True)
 

@@ -1,7 +1,7 @@
 r"""Attention alone, read at an output token, does no better on a 2 x 2 determinant than the output 0.
 
-A head whose query does not depend on the input sees every token through one and the same linear form. Mirror images look
-alike through it, and the determinant of two tokens changes sign in a mirror.
+A head whose query does not depend on the input sees every token through one and the same linear form. Mirror images
+look alike through it, and the determinant of two tokens changes sign in a mirror.
 
 Statement
 ---------
@@ -24,8 +24,8 @@ uniform on the unit circle of the first two coordinates, everything else 0.
 
 Source
 ------
-Own. Gumaan 2025 (arXiv 2507.10581), Theorem 1, is what this speaks about: the printed proof lets the feed-forward network be
-the identity and mentions the output token as one of its three ways to produce the output.
+Own. Gumaan 2025 (arXiv 2507.10581), Theorem 1, is what this speaks about: the printed proof lets the feed-forward
+network be the identity and mentions the output token as one of its ways to produce the output.
 
 Differs from the source in
 --------------------------
@@ -38,25 +38,25 @@ Proof
 Fix a head. Its query is a constant, so token j has the score u_j + b_j with u_j = a.x_j: the *same* a in R^2 for
 all tokens, because E and the key matrix are shared, while b_j may depend on j. Registers have constant scores. A linear
 read-out of the head is sum_j w_j (v.x_j + c_j) + sum_r w_r c_r, with weights that are functions of u = X a only. For
-softmax let Phi(u) = log(sum_j e^(u_j + b_j) + const), the sum over the tokens that the mask allows; then w_j = dPhi/du_j.
-For linear weights Phi(u) = sum_j (u_j + b_j)^2/2. So
+softmax let Phi(u) = log(sum_j e^(u_j + b_j) + const), the sum over the tokens that the mask allows; then w_j is
+dPhi/du_j. For linear weights Phi(u) = sum_j (u_j + b_j)^2/2. So
 
-    read-out of the head  =  g(X a)  +  d/dt Phi(X (a + t v)) at t = 0,            g(u) = sum_j w_j c_j + sum_r w_r c_r.
+    read-out of the head  =  g(X a)  +  d/dt Phi(X (a + t v)) at t = 0,     g(u) = sum_j w_j c_j + sum_r w_r c_r.
 
 Residuals and affine feed-forward networks only add terms v.x_j + const, which are functions of X v.
 
 (a) Let g be any continuous function and a in R^2. Choose a unit vector e orthogonal to a and let R be the reflection
 x -> x - 2 (e.x) e. R preserves the law of the tokens, X R a = X a, and h(X R) = -h(X). Hence E[g(Xa) h] = -E[g(Xa) h] =
 0. This holds for Phi and a + t v for all t as well; differentiating at t = 0 (everything is smooth on a compact set)
-gives 0 for the second term. Hard weights are the limit of softmax weights with scores multiplied by a growing factor, ties
-included, and dominated convergence carries the equality over.
+gives 0 for the second term. Hard weights are the limit of softmax weights with scores multiplied by a growing factor,
+ties included, and dominated convergence carries the equality over.
 
 (b) With h = sign(f) |f|^(p-1), (a) and Hölder's inequality give
 
     E|f|^p = E[f h] = E[(f - T) h] <= (E|f - T|^p)^(1/p) (E|f|^p)^(1 - 1/p).
 
-The supremum is at least (E|f - T|^p)^(1/p) >= (E|f|^p)^(1/p), which tends to sup |f| = 1. Since f is the sine of the angle
-between the tokens, E|f|^p = Gamma((p+1)/2) / (sqrt(pi) Gamma(p/2 + 1)): 2/pi for p = 1 and 1/2 for p = 2.
+The supremum is at least (E|f - T|^p)^(1/p) >= (E|f|^p)^(1/p), which tends to sup |f| = 1. Since f is the sine of the
+angle between the tokens, E|f|^p = Gamma((p+1)/2) / (sqrt(pi) Gamma(p/2 + 1)): 2/pi for p = 1 and 1/2 for p = 2.
 
 (c) Query x_1 with key J x_j, J a quarter turn, scaled by s: token 1 has the score 0 and token 2 the score s f. Values 0
 and 1 by the position code give the weight 1/(1 + e^(-s f)); T = (4/s)(that - 1/2) = (2/s) tanh(s f/2), and

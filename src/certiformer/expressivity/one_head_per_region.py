@@ -1,16 +1,17 @@
-r"""One head per region, added up, is wrong by a quarter to a half of the number of regions; telescoped it is right.
+r"""One head per region, added up, is wrong by M/4 to M/2 for M regions; telescoped it is right to about 1/M.
 
 The mechanism of a published proof, built as it is printed, on the simplest target that shows what happens.
 
 Statement
 ---------
-Let f(x) = 1 - |2x - 1| on [0, 1], cut into M = 2^k >= 2 regions R_i = [(i-1)/M, i/M] with midpoints x_i and templates y_i =
-f(x_i). Head i sees the data token and a sink with value 0; its score is an affine function of x, its value is v_i, so that
+Let f(x) = 1 - |2x - 1| on [0, 1], cut into M = 2^k >= 2 regions R_i = [(i-1)/M, i/M] with midpoints x_i and templates
+y_i = f(x_i). Head i sees the data token and a sink with value 0; its score is an affine function of x, its value is
+v_i, so that
 
     T(x) = sum_i v_i w_i(x),    w_i(x) = 1/(1 + e^-(p_i x + q_i)),     the feed-forward network being the identity.
 
-(a) As printed, v_i = y_i. Whatever the scores are: if every head wakes up on its own region, w_i(x) >= 1 - delta for x in R_i,
-    then sup |T - f| >= (1 - delta) M/4.
+(a) As printed, v_i = y_i. Whatever the scores are: if every head wakes up on its own region, w_i(x) >= 1 - delta for x
+    in R_i, then sup |T - f| >= (1 - delta) M/4.
 (b) For the half-lines that start at the region, p_i x + q_i = s M (x - (i-1)/M) with sharpness s > 0,
 
     M/2 / (1 + e^-s)  <=  sup |T - f|  <=  M/2.
@@ -23,15 +24,15 @@ f(x_i). Head i sees the data token and a sink with value 0; its score is an affi
 
 Source
 ------
-Gumaan 2025 (arXiv 2507.10581), proof of Theorem 1: one head per region, a hyperplane that separates the region from the rest,
-value y_i, other heads dormant, feed-forward network the identity.
+Gumaan 2025 (arXiv 2507.10581), proof of Theorem 1: one head per region, a hyperplane that separates the region from
+the rest, value y_i, other heads dormant, feed-forward network the identity.
 
 Differs from the source in
 --------------------------
-The proof asks for a hyperplane with R_i on one side and all other regions on the other. On an interval there is none for
-an inner region, so the head gets a half-line that contains its region; (a) holds for every way to do this. The proof also
-asks that other heads output about 0, for which the sink is added here; (d) is the case without it. The telescoped values
-of (c) are the repair and not part of the proof.
+The proof asks for a hyperplane with R_i on one side and all other regions on the other. On an interval there is none
+for an inner region, so the head gets a half-line that contains its region; (a) holds for every way to do this. The
+proof also asks that other heads output about 0, for which the sink is added here; (d) is the case without it. The
+telescoped values of (c) are the repair and not part of the proof.
 
 Proof
 -----
@@ -98,12 +99,14 @@ from certiformer.theorem import Assumption, Theorem
 
 THEOREM = Theorem(
     id="expressivity.one_head_per_region",
-    title="One head per region, added up, is wrong by a quarter to a half of the number of regions",
+    title="One head per region, added up, is wrong by M/4 to M/2 for M regions; telescoped it is right to about 1/M",
     kind="lower bound",
     sources=("gumaan2025, proof of Theorem 1",),
     verb="explore",
     assumptions=(
-        Assumption("dyadic", "The number of regions is a power of two and the sharpness a positive integer.", "checked"),
+        Assumption(
+            "dyadic", "The number of regions is a power of two and the sharpness a positive integer.", "checked"
+        ),
     ),
     uses=(),
 )
@@ -111,9 +114,7 @@ THEOREM = Theorem(
 LARGEST = 2**20
 
 
-def one_head_per_region(
-    regions: int, sharpness: int, telescoped: bool = False, sink: bool = True
-) -> Transformer:
+def one_head_per_region(regions: int, sharpness: int, telescoped: bool = False, sink: bool = True) -> Transformer:
     """The mechanism as one transformer block with as many heads as regions.
 
     **Arguments:**

@@ -12,6 +12,6 @@ from certiformer.interval.arithmetic import centre_radius as centre_radius
 from certiformer.interval.arithmetic import point as point
 from certiformer.interval.canaries import Canaries as Canaries
 from certiformer.interval.canaries import run_canaries as run_canaries
-from certiformer.interval.compile import apart as apart
-from certiformer.interval.compile import rigorous_jit as rigorous_jit
 from certiformer.interval.constants import enclose_constant as enclose_constant
+from certiformer.interval.rigorous import apart as apart
+from certiformer.interval.rigorous import rigorous_jit as rigorous_jit

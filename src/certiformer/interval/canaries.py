@@ -1,7 +1,7 @@
 """Start-up checks that compiler and hardware behave as the rounding rules of `padding` assume.
 
-Level 1 rests on assumptions about compiled float64 code that no standard guarantees. Each is probed here once per process, in
-a fraction of a second; a failure means that level 1 is refused on this installation. Passing is evidence, not proof.
+Level 1 rests on assumptions about compiled float64 code that no standard guarantees. Each is probed here once per process,
+in a fraction of a second; a failure means that level 1 is refused on this installation. Passing is evidence, not proof.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ import jax.numpy as jnp
 import jaxlib
 import numpy as np
 
-from certiformer.interval.compile import rigorous_jit
 from certiformer.interval.exact_values import EXACT
 from certiformer.interval.padding import TINY, UNIT, relative
+from certiformer.interval.rigorous import rigorous_jit
 
 BROKEN_VERSIONS = {"0.10.2": "wrong rows of a batched matrix-vector product followed by a sum on CPU (jax issue 39103)"}
 
@@ -48,7 +48,7 @@ class Canaries(NamedTuple):
 @cache
 def run_canaries(batch: int = 1024) -> Canaries:
     """Probe every assumption, with `batch` as the number of boxes per compiled call."""
-    failures = _versions(jax.__version__, jaxlib.__version__) + _device()
+    failures = _versions(jax.__version__, jaxlib.version.__version__) + _device()
     if not failures:
         failures = _arithmetic() + _batches(batch)
     return Canaries(tuple(failures))
@@ -114,7 +114,9 @@ def _arithmetic() -> list[str]:
         wrong = ~(np.abs(got[name] - exact) <= relative(name) * np.abs(exact) + TINY)
         if wrong.any():
             at = points[name][wrong][0]
-            failures.append(f"{name}({at!r}) is {got[name][wrong][0]!r}, further from {exact[wrong][0]!r} than its padding")
+            failures.append(
+                f"{name}({at!r}) is {got[name][wrong][0]!r}, further from {exact[wrong][0]!r} than its padding"
+            )
     return failures
 
 
@@ -132,7 +134,9 @@ def _batches(batch: int) -> list[str]:
 
     failures = []
     if not (np.asarray(rigorous_jit(norms)(rows)) == expected).all():
-        failures.append(f"a batched matrix-vector product followed by a sum is wrong at batch {batch} (jax issue 39103)")
+        failures.append(
+            f"a batched matrix-vector product followed by a sum is wrong at batch {batch} (jax issue 39103)"
+        )
     half = max(1, batch // 2)
     if not (np.asarray(rigorous_jit(norms)(rows[:half])) == expected[:half]).all():
         failures.append(f"results at batch {half} differ from those at batch {batch}")

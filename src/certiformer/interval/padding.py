@@ -21,6 +21,7 @@ A padding factor followed by a constant could be folded away by the compiler's a
 from __future__ import annotations
 
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 UNIT = 2.0**-50
@@ -66,13 +67,13 @@ def slack(terms: int, magnitude: Float[Array, "*_"]) -> Float[Array, "*_"]:
     return (terms + 8) * UNIT * magnitude + TINY
 
 
-def lower(value: Float[Array, "*_"], factor: float = UNIT) -> Float[Array, "*_"]:
+def lower(value: Float[Array, "*_"], factor: float | np.ndarray = UNIT) -> Float[Array, "*_"]:
     """`value` moved down by its allowance; an overflow to +inf becomes a finite lower end first."""
     capped = jnp.minimum(value, LARGEST)
     return capped - (jnp.abs(capped) * factor + TINY)
 
 
-def upper(value: Float[Array, "*_"], factor: float = UNIT) -> Float[Array, "*_"]:
+def upper(value: Float[Array, "*_"], factor: float | np.ndarray = UNIT) -> Float[Array, "*_"]:
     """`value` moved up by its allowance; an overflow to -inf becomes a finite upper end first."""
     capped = jnp.maximum(value, -LARGEST)
     return capped + (jnp.abs(capped) * factor + TINY)
