@@ -10,7 +10,8 @@ code), together with any number of constant registers or sinks. T is any output 
 of heads and any weights, followed by an affine feed-forward network and any linear read-out of the tokens, with or
 without residuals; queries, keys and values may all depend on the tokens. Score biases, masks and value biases are
 allowed, and the weights of a head may be softmax, hard or linear. Let f(X) = det(x_1, x_2, x_3) in the first three
-coordinates, and let x_1, x_2, x_3 be independent and uniform on the unit sphere of these, everything else 0.
+coordinates, and let x_1, x_2, x_3 be independent and uniform on the unit sphere of these, everything else any
+constants.
 
 (a) E[T h] = 0 for every bounded h with h(XQ) = det(Q) h(X) for all orthogonal Q in the first three coordinates; f is
     such an h, and so is every odd function of f.
@@ -51,8 +52,8 @@ log(sum_{j != q} e^(u_j + b'_j) + const).
 (a) Given x_q and any a, choose a unit vector e orthogonal to x_q and to a: there is one in three dimensions. The
 reflection R in e leaves x_q and all u_j as they are and, given x_q, preserves the law of the other tokens; and
 h(X R) = -h(X), where X R reflects all tokens, x_q included. So E[g(u) h | x_q] = 0. The same holds for Phi and a + t v,
-with another mirror for each t, and differentiating at t = 0 gives 0 for the whole head. For q > 3 the token x_q is the
-constant 0 and the argument is the same. A residual v.x_j is a function of one linear form, and hard weights are a
+with another mirror for each t, and differentiating at t = 0 gives 0 for the whole head. For q > 3 the token x_q is
+constant and the argument is the same. A residual v.x_j is a function of one linear form, and hard weights are a
 limit, as there.
 
 (b) As there: E|f|^p = E[(f - T) h] with h = sign(f) |f|^(p-1), Hölder, and p -> infinity. |f| is |cos A| |sin B|,
@@ -172,8 +173,8 @@ def frame_quadrature(points: int) -> Quadrature:
     first, weights = _sphere(points)
     turn = np.pi * np.arange(2 * points) / points
     # Two vectors that complete each direction to a frame; the smallest coordinate is the safest to build on.
-    helper = np.eye(3)[np.argmin(np.abs(first), axis=1)]
-    across = np.cross(first, helper)
+    axis = np.eye(3)[np.argmin(np.abs(first), axis=1)]
+    across = np.cross(first, axis)
     across /= np.linalg.norm(across, axis=1, keepdims=True)
     along = np.cross(first, across)
     second = np.cos(turn)[:, None, None] * across + np.sin(turn)[:, None, None] * along

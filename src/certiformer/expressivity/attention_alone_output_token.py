@@ -10,7 +10,8 @@ code), together with any number of constant registers or sinks. T is any output 
 of heads and any weights, followed by an affine feed-forward network and a linear read-out, with or without residuals,
 in which *no query depends on the tokens* (an output token). Score biases, masks and value biases are allowed, and the
 weights of a head may be softmax, hard or linear. Let f(X) = x_11 x_22 - x_12 x_21, and let x_1, x_2 be independent and
-uniform on the unit circle of the first two coordinates, everything else 0.
+uniform on the unit circle of the first two coordinates, everything else any constants (these only change the b_j and
+c_j below).
 
 (a) E[T h] = 0 for every bounded h with h(XQ) = det(Q) h(X) for all orthogonal Q in the first two coordinates; f is
     such an h, and so is every odd function of f.

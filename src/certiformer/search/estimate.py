@@ -33,7 +33,7 @@ def dry_run(target: str | Callable[..., Any], *, on: str, eps: str | float, meth
     >>> dry_run("sin(x1)", on="[0, 2*pi]", eps="0.01")["prototypes"]
     33
     """
-    checked_method(method)
+    method = checked_method(method)
     wanted, (_, epsilon) = read_target(target, on), read_epsilon(eps)
     try:
         planned = voronoi.plan(wanted, epsilon)
