@@ -39,7 +39,19 @@ _HOMES = {
     "prove": "search",
 }
 
-__all__ = ["BadInput", "__version__", *_HOMES]
+__all__ = [
+    "BadInput",
+    "Certificate",
+    "Outcome",
+    "Run",
+    "Transformer",
+    "Verdict",
+    "__version__",
+    "build",
+    "check",
+    "load",
+    "prove",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -11,7 +11,7 @@ from certiformer.checker.balls import BallDomain, working_precision
 from certiformer.checker.problem import Problem, ProgramFunction
 from certiformer.checker.rules import Refused, prove
 from certiformer.checker.rules.boxes import EXTRA, prove_piece
-from certiformer.checker.taylor import MAX_ORDER
+from certiformer.checker.taylor import MAX_ORDER, Form, table
 from certiformer.errors import BadInput
 from certiformer.target import parse_domain, parse_formula
 from negative.forge import uniform_tree
@@ -104,6 +104,34 @@ def test_no_bound_is_large_enough_for_what_is_not_defined():
     problem = problem_of("0", "1/x1", "[-1,1]")
     with pytest.raises(Refused):
         proved(problem, uniform_tree(1, 2), 2, "1e1000000")
+
+
+class Broken:
+    """A side whose enclosure is one given form, right or wrong."""
+
+    outputs = 1
+
+    def __init__(self, **parts):
+        self.parts = {"coef": {0: arb(0)}, "rem": arb(0), "low": arb(0), "high": arb(0), **parts}
+
+    def forms(self, box, order):
+        return [Form(table(1, order), **self.parts)]
+
+    def restrict(self, box):
+        return self
+
+
+@pytest.mark.parametrize("part", [{"coef": {0: arb.nan()}}, {"rem": arb.nan()}, {"low": arb.nan()}, {"high": arb.nan()},
+                                  {"rem": arb.pos_inf(), "low": arb.neg_inf(), "high": arb.pos_inf()}, {"singular": "why"}],
+                         ids=str)  # fmt: skip
+def test_nan_infinity_and_poison_are_never_proved(part):
+    zero, domain = ProgramFunction(parse_formula("0*x1")), BallDomain(parse_domain("[0,1]"))
+    fine = Problem(Broken(), zero, domain)
+    assert proved(fine, uniform_tree(1, 1), 1, 1.0) == (0.0, 2)
+    for sides in ((Broken(**part), zero), (zero, Broken(**part))):
+        for bound in (1.0, "1e1000"):
+            with pytest.raises(Refused):
+                proved(Problem(*sides, domain), uniform_tree(1, 1), 1, bound)
 
 
 def local(node: Boxes, problem: Problem, path, limit: arb) -> arb:

@@ -184,7 +184,16 @@ def test_dead_workers_are_no_proof(many_leaves, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "answer", ['{"leaves": 1}', "nonsense", "{}", '{"upper": ["x", "0"], "leaves": 1}', "null", "[]"]
+    "answer",
+    [
+        '{"leaves": 1}',
+        "nonsense",
+        "{}",
+        '{"upper": [], "leaves": 1}',
+        '{"upper": ["x", "0"], "leaves": 1}',
+        "null",
+        "[]",
+    ],
 )
 def test_a_worker_that_answers_nonsense_is_no_proof(many_leaves, monkeypatch, answer):
     real = pool.subprocess.Popen

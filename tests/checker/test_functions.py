@@ -73,7 +73,8 @@ SINGULAR = {
     "1/x1": "zero", "x1/(x1**2 - 0.25)": "zero", "log(x1)": "log", "log(x1**2)": "log", "sqrt(x1)": "sqrt",
     "sqrt(x1 - 1e-30)": "sqrt", "tan(3*x1)": "pole", "0*(1/x1)": "zero", "1/x1 - 1/x1": "zero", "sin(1/x1)": "zero",
     "exp(-1/x1**2)": "zero", "min(1, 1/x1**2)": "zero", "tanh(1/x1)": "zero", "where(1/x1 < 0, 0, 1)": "zero",
-    "where(x1 < 0.5, 1/x1, 0)": "zero", "1/(1/x1)": "zero", "atan(tan(2*x1))": "pole", "(1/x1)*0 + 1": "zero",
+    "where(x1 < 0.5, 1/x1, 0)": "zero", "1/(1/x1)": "zero", "atan(tan(2*x1))": "pole", "(1/x1)*0 + 1": "zero", "where(sin(1/x1) < 2, 0, 1)": "zero", "max(2, sin(1/x1))": "zero",
+    "min(tanh(1/x1), -3)": "zero", "abs(3 + sin(1/x1))": "zero",
 }  # fmt: skip
 
 

@@ -137,6 +137,14 @@ def test_a_kink_exactly_on_an_interface_is_undecided_on_both_sides(text):
     assert DerivativeBounds(program, BallDomain(parse_domain("[0,0.49]")), (1,), order=2).smooth == 2
 
 
+def test_a_box_that_only_touches_the_kink_is_undecided():
+    """[0, 1] as the exact ball 1/2 +- 1/2: max(x1, 0) is x1 on it, but not on any neighbourhood of it."""
+    (jet,) = jets(parse_formula("max(x1, 0)"), [arb(0.5, 0.5)], 2)
+    assert jet.smooth == 1
+    (jet,) = jets(parse_formula("where(x1 < 0, 0, x1)"), [arb(0.5, 0.5)], 2)
+    assert jet.smooth == 0
+
+
 @pytest.mark.parametrize(
     ("text", "slopes"),
     [("abs(x1)", (-1, 1)), ("max(x1, 3*x1)", (1, 3)), ("min(x1, -2*x1)", (-2, 1)), ("2*abs(x1) - max(0, x1)", (-2, 1))],

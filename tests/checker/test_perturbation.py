@@ -95,6 +95,23 @@ def test_the_charge_bounds_the_distance_of_the_two_functions(seed):
         assert all(float(c) < 12 * distance for c in charges)
 
 
+def test_the_charge_is_nearly_reached_when_only_slopes_differ():
+    """Two equal prototypes whose slopes are moved apart by +-d: nothing at the centre, everything at the ends.
+
+    At distance 1 from the centre the scores differ by 2 d = 1, so osc = 1 and the bound is tanh(1/4) = 0.245; the mean
+    moves from 1/2 to 0.731, by 0.231 (for equality one weight would have to be 0.378 at first).
+    """
+    domain, d = BallDomain(parse_domain("[-1,1]")), arb(0.5)
+    ideal = IdealHead([[arb(0)], [arb(0)]], [arb(0), arb(0)], [[arb(0)], [arb(1)]])
+    head = Head([[d], [-d]], ideal.offsets, ideal.values)
+    left = Prototypes(1, 1, 2, [head], [[arb(0)]], [arb(0)], [arb(0)])
+    (bound,) = charge(left, ideal, domain)
+    with precisely():
+        moved = abs(exact(left, [arb(1)])[0] - arb(0.5))
+        assert not moved > bound
+    assert bound < arb("1.07") * moved
+
+
 def test_equal_heads_cost_nothing():
     left, ideal = random_pair(random.Random(1), 6, 0.0)
     assert all(float(c) < 1e-25 for c in charge(left, ideal, DOMAIN))

@@ -173,6 +173,16 @@ def test_a_grid_with_a_point_replaced_is_refused(lost):
         prove(sum_node("0.1", "0.05", "0.05"), problem_of(target, with_registers(model, replaced)), local)
 
 
+@pytest.mark.parametrize("lost", [0, 10, 24, 48])
+def test_a_grid_with_a_point_missing_is_refused(lost):
+    """All remaining registers are different and exactly additive; only their number gives it away."""
+    target, model = built("x1 + x2", "[0,1]^2", (3, 3))
+    registers = np.delete(np.asarray(model.tensors["registers"]), lost, axis=0)
+    fewer = Transformer(replace(model.config, registers=48), {**model.tensors, "registers": registers})
+    with pytest.raises(Refused, match="product grid"):
+        prove(sum_node("0.1", "0.05", "0.05"), problem_of(target, fewer), local)
+
+
 @pytest.mark.parametrize("column", [3, 4, 5, 6], ids=["centre 1", "centre 2", "offset", "value"])
 def test_a_register_that_is_not_additive_is_charged(column):
     """Columns: x1 x2 | flag | c1 c2 | offset | value | out. A changed number makes the head not additive."""

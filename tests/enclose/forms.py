@@ -21,7 +21,7 @@ def compiled(function: Callable) -> Callable:
     return rigorous_jit(function, optimise=False)
 
 
-def check_boxes(
+def assert_enclosed(
     enclose: Callable,
     oracle: Callable[[list[Fraction]], list[arb]],
     centres: Sequence[Sequence[float]],

@@ -18,7 +18,7 @@ from certiformer.interval import arithmetic, elementary
 from certiformer.model import Transformer
 from certiformer.target import parse_formula
 from enclose.balls import model_values, program_values
-from enclose.forms import check_boxes
+from enclose.forms import assert_enclosed
 from enclose.test_network import CASES, sharpened, softmax_pair
 from enclose.test_network import boxes as network_boxes
 from enclose.test_prototype import prototype_values, random_prototypes, voronoi_model
@@ -39,20 +39,20 @@ def target_holds(text: str, order: int) -> None:
     program = parse_formula(text)
     dimension = program.inputs
     marks = landmarks(HALF_PI, -HALF_PI)
-    check_boxes(
+    assert_enclosed(
         enclose_target(program, order), lambda p: program_values(program, p), *boxes(dimension), extra=marks, points=3
     )
 
 
 def network_holds(name: str, order: int = 1, factor: float = 1.0) -> None:
     model = sharpened(Transformer.random(CASES[name], seed=3), factor)
-    check_boxes(enclose_model(model, order), lambda p: model_values(model, p), *network_boxes(2), points=2)
+    assert_enclosed(enclose_model(model, order), lambda p: model_values(model, p), *network_boxes(2), points=2)
 
 
 def pair_holds(order: int) -> None:
     """Constant values, so that only the attention weights move the output."""
     model = softmax_pair(1.0, -1.0)
-    check_boxes(enclose_model(model, order), lambda p: model_values(model, p), [[-1.0], [0.0]], [[0.5], [0.01]])
+    assert_enclosed(enclose_model(model, order), lambda p: model_values(model, p), [[-1.0], [0.0]], [[0.5], [0.01]])
 
 
 def prototypes_hold() -> None:
@@ -61,7 +61,7 @@ def prototypes_hold() -> None:
         np.random.default_rng(0).normal(size=(5, 2)),
         np.array([[1e-9], [0.01], [0.1], [0.3], [1.0]]) * np.ones(2),
     )
-    check_boxes(enclose_prototypes(p, 2), lambda x: prototype_values(p, x), centres, radii)
+    assert_enclosed(enclose_prototypes(p, 2), lambda x: prototype_values(p, x), centres, radii)
 
 
 def lists_hold() -> None:
@@ -69,7 +69,7 @@ def lists_hold() -> None:
     p = as_prototypes(model)
     made = lists.prototype_lists(p, np.zeros(1), np.ones(1), (8,), tail=0.3)
     centres, radii = (np.arange(8)[:, None] + 0.5) / 8, np.full((8, 1), 1e-4)
-    check_boxes(enclose_prototypes(p, 3, made), lambda x: model_values(model, x), centres + 0.06, radii, points=2)
+    assert_enclosed(enclose_prototypes(p, 3, made), lambda x: model_values(model, x), centres + 0.06, radii, points=2)
 
 
 def zero_slack(terms, magnitude):
@@ -195,4 +195,5 @@ def test_caught(name, monkeypatch):
 )
 def test_the_same_check_passes_unmutated(name):
     """The control for checks that no other test runs in this form."""
-    MUTATIONS[name][3]()
+    _, _, _, assert_holds = MUTATIONS[name]
+    assert_holds()

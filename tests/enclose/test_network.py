@@ -24,7 +24,7 @@ from certiformer.model import (
     tensor_specs,
 )
 from enclose.balls import model_values
-from enclose.forms import check_boxes, compiled
+from enclose.forms import assert_enclosed, compiled
 
 TWO_TOKENS = Input("continuous", tokens=2, width=1)
 
@@ -94,20 +94,20 @@ def test_every_option(name):
     model = Transformer.random(CASES[name], seed=3)
     order = 1 + list(CASES).index(name) % 2
     dimension = model.config.tokens * model.config.input.width
-    form, _ = check_boxes(enclose_model(model, order), lambda p: model_values(model, p), *boxes(dimension), points=2)
+    form, _ = assert_enclosed(enclose_model(model, order), lambda p: model_values(model, p), *boxes(dimension), points=2)
     assert (form.rem[:2] < 1e-3).all(), "a tiny box must be enclosed tightly, or the test says nothing"
 
 
 @pytest.mark.parametrize(("order", "name"), [(0, "relu"), (3, "softmax")])
 def test_other_orders(order, name):
     model = Transformer.random(CASES[name], seed=5)
-    check_boxes(enclose_model(model, order), lambda p: model_values(model, p), *boxes(2), points=2)
+    assert_enclosed(enclose_model(model, order), lambda p: model_values(model, p), *boxes(2), points=2)
 
 
 def test_scores_of_700_nats():
     """Softmax as sharp as a step: at most boxes one key has all the weight, at some boxes the winner changes."""
     model = sharpened(Transformer.random(CASES["relu"], seed=2), 400.0)
-    check_boxes(enclose_model(model, 1), lambda p: model_values(model, p), *boxes(2), points=3, jit=rigorous_jit)
+    assert_enclosed(enclose_model(model, 1), lambda p: model_values(model, p), *boxes(2), points=3, jit=rigorous_jit)
 
 
 def softmax_pair(first_slope: float, second_offset: float, value_slope: float = 0.0) -> Transformer:
@@ -139,7 +139,7 @@ def test_softmax_of_x_and_minus_40_reaches_one():
     """x in [-60, 0]: the second weight is 1 at the left end up to 2e-9; a known peer bounds it by 4.2e-6."""
     model = softmax_pair(1.0, -40.0)
     boxes = [[-30.0], [-40.0]], [[30.0], [1.0]]
-    whole = check_boxes(enclose_model(model, 1), lambda p: model_values(model, p), *boxes)[1]
+    whole = assert_enclosed(enclose_model(model, 1), lambda p: model_values(model, p), *boxes)[1]
     assert whole.hi[0, 0] >= 1 / (1 + np.exp(-20.0)), whole
 
 
@@ -148,7 +148,7 @@ def test_softmax_minus_a_line_keeps_its_maximum(left):
     """softmax_1(x, 0) - 0.03 x on [left, 0] is -0.03 left (up to e^left) at the left end; known peers say 0.627 and 0.550."""
     model = softmax_pair(-1.0, 0.0, value_slope=-0.03)  # weight of the second key with scores (-x, 0): softmax_1(x, 0)
     half = -left / 2
-    whole = check_boxes(enclose_model(model, 1), lambda p: model_values(model, p), [[-half]], [[half]])[1]
+    whole = assert_enclosed(enclose_model(model, 1), lambda p: model_values(model, p), [[-half]], [[half]])[1]
     assert whole.hi[0, 0] >= -0.03 * left, whole
 
 

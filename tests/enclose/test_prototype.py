@@ -28,7 +28,7 @@ from certiformer.model import (
     tensor_specs,
 )
 from enclose.balls import ball, model_values
-from enclose.forms import check_boxes, compiled
+from enclose.forms import assert_enclosed, compiled
 
 
 def voronoi_model(
@@ -121,7 +121,7 @@ def test_closed_form(dimension, order, steep):
     p = random_prototypes(dimension, 9, steep, seed=dimension, heads=2)
     centres = np.random.default_rng(0).normal(size=(len(WIDTHS), dimension))
     radii = np.repeat(WIDTHS[:, None], dimension, 1) / 2
-    form, _ = check_boxes(enclose_prototypes(p, order), lambda x: prototype_values(p, x), centres, radii, points=4)
+    form, _ = assert_enclosed(enclose_prototypes(p, order), lambda x: prototype_values(p, x), centres, radii, points=4)
     assert (form.rem[:2] < 1e-3).all(), "a small box must be enclosed tightly"
 
 
@@ -133,7 +133,7 @@ def test_scores_of_1000_nats_apart():
     )
     p = PrototypeAttention((head,), exact(np.zeros((1, 1))), exact(zero))
     for order in (1, 4):
-        check_boxes(
+        assert_enclosed(
             enclose_prototypes(p, order),
             lambda x: prototype_values(p, x),
             [[1.5], [1.0], [-0.7]],
@@ -155,7 +155,7 @@ def test_lists_with_a_proved_tail(dimension, per_axis, order):
     corner = rng.integers(0, 4, (6, dimension)) / 4
     size = rng.choice([0.25, 0.125, 1e-3], (6, 1)) * np.ones(dimension)
     shift = np.floor(rng.uniform(0, 0.25 / size)) * size
-    check_boxes(
+    assert_enclosed(
         enclose_prototypes(p, order, lists),
         lambda x: model_values(model, x),
         corner + shift + size / 2,
@@ -194,7 +194,7 @@ def test_a_constructed_model_is_recognised(changes):
     model = voronoi_model(2, 3, 18.0, outputs=2, **changes)
     p = as_prototypes(model)
     assert p is not None and len(p.heads) == 1 and p.heads[0].slopes.shape == (10, 2)
-    check_boxes(
+    assert_enclosed(
         enclose_prototypes(p, 3),
         lambda x: model_values(model, x),
         [[0.3, 0.4], [0.9, 0.1]],
@@ -226,7 +226,7 @@ def test_two_tokens_with_score_bias_and_mask():
     model = Transformer(config, t)
     p = as_prototypes(model)
     assert p is not None and len(p.heads) == 4
-    check_boxes(
+    assert_enclosed(
         enclose_prototypes(p, 3),
         lambda x: model_values(model, x),
         [[0.3, -0.4], [2.0, 1.0]],

@@ -13,7 +13,7 @@ from certiformer.enclose.target import enclose_target
 from certiformer.enclose.taylor import enclosed_range
 from certiformer.target import parse_formula
 from enclose.balls import program_values
-from enclose.forms import WIDTHS, check_boxes, compiled
+from enclose.forms import WIDTHS, assert_enclosed, compiled
 
 
 def boxes(dimension: int, centres=(0.0, 0.3, -1.7, 12.0), widths=WIDTHS):
@@ -54,26 +54,26 @@ HALF_PI = Fraction(jnp.pi) / 2
 def test_one_variable(text, order):
     program = parse_formula(text)
     marks = landmarks(HALF_PI, -HALF_PI, Fraction(0), Fraction(1, 4), Fraction(3, 10), Fraction(1), Fraction(0.3))
-    check_boxes(enclose_target(program, order), lambda p: program_values(program, p), *boxes(1), extra=marks, points=4)
+    assert_enclosed(enclose_target(program, order), lambda p: program_values(program, p), *boxes(1), extra=marks, points=4)
 
 
 @pytest.mark.parametrize("order", [1, 4])
 def test_functions_with_a_domain(order):
     program = parse_formula("[log(x1), sqrt(x1), 1/x1, tan(x1), x1/(1+x1**2)]")
     centres = [1e-9, 0.5, 1.0, 3.0, 40.0, -0.4, 1.5707]
-    check_boxes(enclose_target(program, order), lambda p: program_values(program, p), *boxes(1, centres), points=4)
+    assert_enclosed(enclose_target(program, order), lambda p: program_values(program, p), *boxes(1, centres), points=4)
 
 
 @pytest.mark.parametrize("order", [2, 6])
 def test_two_variables(order):
     program = parse_formula("[sin(x1*x2), exp(sin(x1)*x2), x1*x2/(2+cos(x1)), sqrt(1+x1**2+x2**2)]")
-    check_boxes(enclose_target(program, order), lambda p: program_values(program, p), *boxes(2), points=4)
+    assert_enclosed(enclose_target(program, order), lambda p: program_values(program, p), *boxes(2), points=4)
 
 
 def test_three_and_four_variables():
     for dimension, text in ((3, "x1*sin(x2+x3) - tanh(x1*x2)"), (4, "sin(x1*x2)+exp(-x3*x4)")):
         program = parse_formula(text)
-        check_boxes(enclose_target(program, 3), lambda p, t=program: program_values(t, p), *boxes(dimension), points=3)
+        assert_enclosed(enclose_target(program, 3), lambda p, t=program: program_values(t, p), *boxes(dimension), points=3)
 
 
 def test_a_higher_order_is_tighter():

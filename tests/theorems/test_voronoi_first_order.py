@@ -156,6 +156,13 @@ def test_parameters_that_do_not_fit_are_refused(change):
         prove(Theorem("0.06", node.id, {**node.parameters, **change}), problem, no_boxes)
 
 
+def test_a_grid_with_margin_is_not_what_the_theorem_speaks_of():
+    """Prototypes beyond the box with values f(c): f is not even looked at there."""
+    built = grid_model(GOOD, "first", (30,), 1, Fraction(4))
+    with pytest.raises(Refused, match="without margin"):
+        prove(Theorem("0.06", built.proof.id, built.proof.parameters), problem_of(GOOD, built.model), no_boxes)
+
+
 def test_an_unknown_theorem_is_refused():
     with pytest.raises(Refused, match="does not know"):
         prove(Theorem("1", "voronoi_third_order", {}), problem_of(GOOD, good_model()), no_boxes)

@@ -13,7 +13,11 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax.experimental.xla_metadata import set_xla_metadata
+
+try:
+    from jax.experimental.xla_metadata import set_xla_metadata
+except ImportError:  # experimental, so it may move; without it `apart` only loses its speed
+    set_xla_metadata = None
 
 # The reshape mover undoes itself without the simplifier: it adds transposes in pairs until its iteration limit.
 REQUIRED_OPTIONS = {"xla_disable_hlo_passes": "algsimp,reshape-mover"}
@@ -54,5 +58,7 @@ def apart(function: Callable, *arguments: Any) -> Any:
     XLA's CPU fusion copies a cheap producer into each of its consumers, and a chain of enclosures is one long chain of
     cheap producers: a sine came out compiled 40 times instead of 4. A call boundary stops that. It changes speed only.
     """
+    if set_xla_metadata is None:
+        return function(*arguments)
     with set_xla_metadata(inlineable="false"):
         return jax.jit(function)(*arguments)
