@@ -151,9 +151,9 @@ def main() -> None:
     crown = Crown(Error(read_tensors(arguments.folder / "model.safetensors")), arguments.batch)
     branch_and_bound(crown, 1e9, 2, "both", arguments.limit)  # warm up
     for epsilon in arguments.epsilon:
-        print(
-            json.dumps(branch_and_bound(crown, epsilon, arguments.grid, arguments.split, arguments.limit)), flush=True
-        )
+        # The fastest of three counts, as on our side.
+        runs = [branch_and_bound(crown, epsilon, arguments.grid, arguments.split, arguments.limit) for _ in range(3)]
+        print(json.dumps(min(runs, key=lambda run: run["seconds"])), flush=True)
 
 
 if __name__ == "__main__":

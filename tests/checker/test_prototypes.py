@@ -51,6 +51,23 @@ def test_the_closed_form_contains_every_exact_value(order, dimension):
                         assert violation(form, e, value) == ""
 
 
+@pytest.mark.parametrize("order", [1, 2, 3, 5])
+def test_prototypes_without_weight_may_lie_anywhere(order):
+    """Two prototypes that share the weight, and outliers with steep slopes that have none: where the scores are
+    expanded must follow the weights, not the slopes."""
+    rng = random.Random(order)
+    for steep in (30.0, -200.0):
+        slopes = [[arb(0.0)], [arb(1.0)], [arb(steep)], [arb(1.5 * steep)]]
+        values = [[arb(rng.uniform(-1, 1))] for _ in slopes]
+        head = Head(slopes, [arb(0), arb(0), arb(-90), arb(-90)], values)
+        function = Prototypes(1, 1, 4, [head], [[arb(0)]], [arb(0)], [arb(0)])
+        box = Box((arb(0.05),), (arb(0.1),))
+        (form,) = function.forms(box, order)
+        assert form.rem < 0.01
+        for e in places(rng, 1, 12):
+            assert violation(form, e, exact(function, point_of(box, e))[0]) == ""
+
+
 def test_the_reference_notices_a_moved_value():
     rng = random.Random(4)
     function = random_prototypes(rng)

@@ -94,7 +94,9 @@ def test_every_option(name):
     model = Transformer.random(CASES[name], seed=3)
     order = 1 + list(CASES).index(name) % 2
     dimension = model.config.tokens * model.config.input.width
-    form, _ = assert_enclosed(enclose_model(model, order), lambda p: model_values(model, p), *boxes(dimension), points=2)
+    form, _ = assert_enclosed(
+        enclose_model(model, order), lambda p: model_values(model, p), *boxes(dimension), points=2
+    )
     assert (form.rem[:2] < 1e-3).all(), "a tiny box must be enclosed tightly, or the test says nothing"
 
 

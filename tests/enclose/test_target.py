@@ -54,7 +54,9 @@ HALF_PI = Fraction(jnp.pi) / 2
 def test_one_variable(text, order):
     program = parse_formula(text)
     marks = landmarks(HALF_PI, -HALF_PI, Fraction(0), Fraction(1, 4), Fraction(3, 10), Fraction(1), Fraction(0.3))
-    assert_enclosed(enclose_target(program, order), lambda p: program_values(program, p), *boxes(1), extra=marks, points=4)
+    assert_enclosed(
+        enclose_target(program, order), lambda p: program_values(program, p), *boxes(1), extra=marks, points=4
+    )
 
 
 @pytest.mark.parametrize("order", [1, 4])
@@ -73,7 +75,9 @@ def test_two_variables(order):
 def test_three_and_four_variables():
     for dimension, text in ((3, "x1*sin(x2+x3) - tanh(x1*x2)"), (4, "sin(x1*x2)+exp(-x3*x4)")):
         program = parse_formula(text)
-        assert_enclosed(enclose_target(program, 3), lambda p, t=program: program_values(t, p), *boxes(dimension), points=3)
+        assert_enclosed(
+            enclose_target(program, 3), lambda p, t=program: program_values(t, p), *boxes(dimension), points=3
+        )
 
 
 def test_a_higher_order_is_tighter():

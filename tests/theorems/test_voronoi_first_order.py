@@ -156,6 +156,11 @@ def test_parameters_that_do_not_fit_are_refused(change):
         prove(Theorem("0.06", node.id, {**node.parameters, **change}), problem, no_boxes)
 
 
+def test_a_grid_too_large_to_check_is_refused_before_it_is_made():
+    with pytest.raises(Refused, match="more than 2000000 prototypes"):
+        prove(theorem(GOOD, (10**9,)), problem_of(GOOD, good_model()), no_boxes)
+
+
 def test_a_grid_with_margin_is_not_what_the_theorem_speaks_of():
     """Prototypes beyond the box with values f(c): f is not even looked at there."""
     built = grid_model(GOOD, "first", (30,), 1, Fraction(4))
