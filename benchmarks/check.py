@@ -126,18 +126,21 @@ def session_memory(session: int) -> float:
 
 
 def reached(figure: dict) -> bool:
-    """Whether a measured figure stays within its goal; what was not measured (None) never does.
+    """Whether a measured figure stays within its goal; what was not proved (measured None) never does.
+
+    A figure without a goal (None) is reached when there is anything to report.
 
     >>> reached({"goal": 1.0, "measured": 0.5}), reached({"goal": 1.0, "measured": None})
     (True, False)
     """
-    return figure["measured"] is not None and figure["measured"] <= figure["goal"]
+    measured, goal = figure["measured"], figure["goal"]
+    return measured is not None and (goal is None or measured <= goal)
 
 
 def line(figure: dict) -> str:
     """One row of the table."""
     measured = "-" if figure["measured"] is None else f"{figure['measured']:.3g} {figure['unit']}"
-    goal = f"{figure['goal']:g} {figure['unit']}"
+    goal = "none set" if figure["goal"] is None else f"{figure['goal']:g} {figure['unit']}"
     return (
         f"{'ok  ' if figure['ok'] else 'MISS'} {figure['what']:62} {measured:>10}  (goal {goal:>7})  {figure['note']}"
     )

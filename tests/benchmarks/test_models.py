@@ -70,3 +70,8 @@ def test_the_comparison_is_skipped_with_a_word_when_the_peer_is_absent():
         done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
         assert done.returncode == 0
         assert why in json.loads(done.stdout)["skipped"]
+
+
+@pytest.mark.parametrize(("measured", "reached"), [(99.0, True), (None, False)])
+def test_a_figure_without_a_goal_must_still_be_proved(measured, reached):
+    assert script("check").reached({"goal": None, "measured": measured}) is reached

@@ -35,6 +35,10 @@ def precisely() -> Iterator[None]:
 class PointBalls(Balls):
     """`target.oracle.Balls` with powers that allow zero; an undecided comparison stays NaN."""
 
+    def sqrt(self, a):
+        """A ball around zero may be an exact zero, as in sqrt(tan(pi)**4): then the value lies above 0 if there is one."""
+        return arb(0).union(a.upper().sqrt()) if a.contains(0) and not a.is_zero() else a.sqrt()
+
     def pow(self, a, n):
         result = arb(1)
         for _ in range(n):

@@ -27,7 +27,13 @@ from certiformer.checker.rules import Refused
 from certiformer.checker.rules.boxes import prove_piece
 
 SMALL = 400  # leaves: below this, starting processes costs more than it saves
+MAX_WORKERS = 64
 PIECES = 24  # pieces per worker, so that no worker waits long for the others
+
+
+def _cores() -> int:
+    """The cores this process may use, which a container or a pinned job may have restricted."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def prove_boxes(
@@ -51,7 +57,7 @@ def prove_boxes(
         if progress:
             progress(done, total)
 
-    workers = min(workers or os.cpu_count() or 1, 64)
+    workers = min(workers or _cores(), MAX_WORKERS)
     if workers == 1 or total < SMALL:
         return prove_piece(problem, root(problem.domain.dimension), tree, node.order, limit, tick)
     largest = max(1, len(tree) // (PIECES * workers))

@@ -24,7 +24,7 @@ from certiformer.verify.bounder import bounder_for
 
 CHECKED_PER_SECOND = 200  # leaves of the independent check, on one core
 COMPILE_SECONDS = 5.0
-PILOT_BOXES, PILOT_DEPTHS = 256, 14
+PILOT_BOXES, PILOT_DEPTHS = 64, 14
 
 
 def dry_run(target: str | Callable[..., Any], *, on: str, eps: str | float, method: str = "voronoi") -> dict[str, Any]:

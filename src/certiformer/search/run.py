@@ -18,7 +18,6 @@ from certiformer.certificate import (
     TARGET,
     Certificate,
     Outcome,
-    parse_json,
     read_bytes,
     rules_used,
 )
@@ -124,7 +123,7 @@ def load(directory: str | Path) -> Run:
     folder = Path(directory)
     if not folder.is_dir():
         raise BadInput(f"{directory} is not a folder")
-    certificate = Certificate.from_json(parse_json(read_bytes(folder / CERTIFICATE), CERTIFICATE))
+    certificate = Certificate.from_bytes(read_bytes(folder / CERTIFICATE))
     model = from_bytes(read_bytes(folder / CONFIG), read_bytes(folder / MODEL), folder)
     target = target_from_text(read_bytes(folder / TARGET))
     return Run(model, target, certificate, read_bytes(folder / LEAVES), folder)

@@ -8,7 +8,7 @@ Statement
         |T(x) - f(x)| <= mu sum_i G_i delta_i + (V/2) sum_i H_ii delta_i^2 + A^2 sum_{i<j} H_ij delta_i delta_j,
 
     with mu, V, A the bounds of |E y|, E y^2, E|y| of the discrete Gaussian (`rules.lattice`); b = 1, r = 3 gives
-    mu = 3.4e-4, V = 0.502, A = 0.64.
+    mu = 3.4e-4, V = 0.502, A = 0.62.
 
 Source
     nadaraya1964, watson1964, petrov2024; the second-order statement and its constants are derived here.
@@ -43,7 +43,7 @@ Example
     >>> working_precision()
     >>> constants = moments(Fraction(1), 3)
     >>> f"{float(constants.drift):.1e} {float(constants.second):.3f} {float(constants.absolute):.2f}"
-    '3.4e-04 0.501 0.64'
+    '3.4e-04 0.501 0.62'
 
 Tests
     tests/theorems/test_voronoi_second_order.py
