@@ -84,7 +84,7 @@ def run(options: Options, terminal: Terminal) -> int:
 
 def read_notes(folder: Path) -> dict[str, str]:
     """What the export will say about its origin: the hash of the weights and, for a proved run, the claim."""
-    from certiformer.certificate import CERTIFICATE, CONFIG, MODEL, TARGET, Certificate, digest, parse_json, read_bytes
+    from certiformer.certificate import CERTIFICATE, CONFIG, MODEL, TARGET, Certificate, digest, read_bytes
     from certiformer.export.card import SCOPE
     from certiformer.report import verdict
     from certiformer.target import claim_sentence, formula, target_from_text
@@ -92,7 +92,7 @@ def read_notes(folder: Path) -> dict[str, str]:
     notes = {"certiformer_version": __version__, "model_sha256": digest(_weights(folder / MODEL))}
     if not (folder / CERTIFICATE).is_file():
         return notes
-    certificate = Certificate.from_json(parse_json(read_bytes(folder / CERTIFICATE), CERTIFICATE))
+    certificate = Certificate.from_bytes(read_bytes(folder / CERTIFICATE))
     _refuse_foreign_seals(folder, certificate, (MODEL, CONFIG, TARGET))
     notes["recorded"] = verdict(certificate.outcome.value, certificate.level, checked=False)
     if certificate.outcome.value != "proved":

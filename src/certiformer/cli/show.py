@@ -61,7 +61,6 @@ def read_facts(directory: str) -> dict[str, Any]:
         MODEL,
         TARGET,
         Certificate,
-        parse_json,
         read_bytes,
         rules_used,
     )
@@ -73,7 +72,7 @@ def read_facts(directory: str) -> dict[str, Any]:
     folder = Path(directory)
     if not (folder / CERTIFICATE).is_file():
         raise BadInput(f"{directory} is not the folder of a finished run: it has no {CERTIFICATE}")
-    certificate = Certificate.from_json(parse_json(read_bytes(folder / CERTIFICATE), CERTIFICATE))
+    certificate = Certificate.from_bytes(read_bytes(folder / CERTIFICATE))
     target = target_from_text(read_bytes(folder / TARGET))
     model = read_bytes(folder / MODEL)
     config, tensors = read_model(read_bytes(folder / CONFIG), model)

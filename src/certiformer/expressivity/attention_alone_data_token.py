@@ -80,8 +80,8 @@ into different coordinates, rotary codes, LayerNorm, several layers, or feed-for
 
 Example
 -------
->>> print(lower_bound(1).str(10, radius=False), lower_bound().str(10, radius=False), projection_bound().str(10, radius=False))
-0.3926990817 1.000000000 0.5658842421
+>>> [bound.str(10, radius=False) for bound in (lower_bound(1), lower_bound(), projection_bound())]
+['0.3926990817', '1.000000000', '0.5658842421']
 >>> from certiformer.model import Attention, Block, Config, Heads, Input, Readout, Transformer
 >>> attention = Attention((Heads(8, 3, 3),), bias=True)
 >>> config = Config(Input("continuous", 3, width=3), 6, 1, Readout("mean"), blocks=(Block(attention),), registers=1)

@@ -84,8 +84,8 @@ For d = 1, and for slot embeddings, attention alone with an output token is dens
 
 Example
 -------
->>> print(lower_bound(1).str(10, radius=False), lower_bound().str(10, radius=False), projection_bound().str(10, radius=False))
-0.6366197724 1.000000000 0.7853981634
+>>> [bound.str(10, radius=False) for bound in (lower_bound(1), lower_bound(), projection_bound())]
+['0.6366197724', '1.000000000', '0.7853981634']
 >>> content = content_query_model(0.5)
 >>> reasons_not_covered(content)
 ['a query depends on the tokens (head group 0)']
