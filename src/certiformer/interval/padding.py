@@ -44,16 +44,16 @@ MEASURED = {
     "cos": 7.96,
     "tan": 1.83,
     "tanh": 6.5,
-    "atan": 0.52,
+    "atan": 1.01,
     "erf": 1.07,
 }
-"""Largest error in units in the last place against Arb (jax 0.10.1 and 0.10.2, x86-64 CPU).
+"""Largest error in units in the last place against Arb (jax 0.10.1, 0.10.2 and, for atan, 0.12.0; x86-64 CPU).
 
 150,000 to 400,000 points per function: uniform, logarithmic, next to multiples of pi/2, at saturation; with both of XLA's
 emitters, optimised and not. The value for cos is that at the double nearest an odd multiple of pi/2; elsewhere it is 0.52.
 """
 
-ULPS = {"sqrt": 2, "exp": 8, "log": 4, "sin": 4, "cos": 32, "tan": 8, "tanh": 32, "atan": 4, "erf": 8}
+ULPS = {"sqrt": 2, "exp": 8, "log": 4, "sin": 4, "cos": 32, "tan": 8, "tanh": 32, "atan": 8, "erf": 8}
 """Allowance used, in units in the last place: at least four times `MEASURED` (sqrt: rounded correctly by IEEE 754)."""
 
 

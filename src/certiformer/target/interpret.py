@@ -316,7 +316,11 @@ class Interpreter:
 
     def _scan(self, equation: Any, inputs: list[Value]) -> list[Value]:
         parameters = equation.params
-        length, fixed, carried = parameters["length"], parameters["num_consts"], parameters["num_carry"]
+        length = parameters["length"]
+        if "ft_in" in parameters:  # JAX 0.12 groups the inputs as (constants, carry, rows) instead of counting them
+            fixed, carried, _ = (len(group) for group in parameters["ft_in"].unpack())
+        else:
+            fixed, carried = parameters["num_consts"], parameters["num_carry"]
         if length > MAX_STEPS:
             raise BadInput(f"the callable has a loop of {length} steps; at most {MAX_STEPS} are unrolled")
         constants, carry, rows = inputs[:fixed], inputs[fixed : fixed + carried], inputs[fixed + carried :]

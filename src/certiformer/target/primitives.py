@@ -49,6 +49,14 @@ def _acos(build: Builder, a: int) -> int:
     return build.sub(build.div(build.constant("pi"), build.rational(2)), _asin(build, a))
 
 
+def _polynomial(build: Builder, a: int, *coefficients: int) -> int:
+    """c_0 + c_1 a + c_2 a^2 + ..., the operation that jax.numpy.polyval becomes from JAX 0.12 on."""
+    result = coefficients[-1]
+    for coefficient in reversed(coefficients[:-1]):
+        result = build.add(coefficient, build.mul(result, a))
+    return result
+
+
 # Operations on real scalars, applied element by element.
 REAL_FUNCTIONS: dict[str, RealFunction] = {
     "add": Builder.add,
@@ -66,6 +74,8 @@ REAL_FUNCTIONS: dict[str, RealFunction] = {
     "expm1": lambda build, a: build.sub(build.exp(a), build.rational(1)),
     "log": Builder.log,
     "log1p": lambda build, a: build.log(_one_plus(build, a)),
+    "log2": lambda build, a: build.div(build.log(a), build.log(build.rational(2))),
+    "polynomial": _polynomial,
     "sin": Builder.sin,
     "cos": Builder.cos,
     "tan": Builder.tan,
