@@ -54,12 +54,12 @@ from itertools import product
 from flint import arb
 
 from certiformer.certificate import Theorem as TheoremNode
-from certiformer.checker.balls import ZERO, BallDomain, ConstantAlgebra, largest
+from certiformer.checker.balls import ZERO, BallDomain, ConstantAlgebra
 from certiformer.checker.jets import DerivativeBounds
-from certiformer.checker.problem import Problem, ProgramFunction
-from certiformer.checker.rules.grid import Grid, partition
+from certiformer.checker.problem import Problem
+from certiformer.checker.rules.grid import Grid
+from certiformer.checker.rules.grid_theorem import prove_on_grid
 from certiformer.checker.rules.lattice import first_order_moment
-from certiformer.checker.rules.perturbation import charge, registers_only
 from certiformer.checker.rules.refusal import Refused
 from certiformer.target import Program, fold
 from certiformer.theorem import Assumption, Theorem
@@ -82,6 +82,8 @@ THEOREM = Theorem(
 
 def apriori(grid: Grid, domain: BallDomain, derivatives: DerivativeBounds) -> list[arb]:
     """The bound of the statement, one an output; raises `Refused` when f is not known to be Lipschitz."""
+    if grid.margin:
+        raise Refused("the first-order theorem speaks of a grid without margin")
     if derivatives.smooth < 1:
         raise Refused(f"the target is not known to be Lipschitz on {derivatives.where}: {derivatives.why}")
     factor, spacing = first_order_moment(grid.sharpness), grid.spacing(domain)
@@ -100,14 +102,4 @@ def ideal_values(program: Program, grid: Grid, domain: BallDomain) -> list[list[
 
 def check(node: TheoremNode, problem: Problem) -> arb:
     """The proved bound of a theorem node, hypotheses checked, distance to the ideal weights charged."""
-    if not isinstance(problem.right, ProgramFunction):
-        raise Refused("the theorem needs a target program on its right-hand side")
-    program, domain = problem.right.program, problem.domain
-    grid = Grid.from_parameters(node.parameters, domain.dimension)
-    if grid.margin:
-        raise Refused("the first-order theorem speaks of a grid without margin")
-    derivatives = DerivativeBounds(program, domain, partition(node.parameters, domain.dimension), order=1)
-    bounds = apriori(grid, domain, derivatives)
-    left = registers_only(problem.left, domain)
-    charges = charge(left, grid.ideal_head(domain, ideal_values(program, grid, domain)), domain)
-    return largest([(b + c).upper() for b, c in zip(bounds, charges, strict=True)])
+    return prove_on_grid(node, problem, 1, apriori, ideal_values)

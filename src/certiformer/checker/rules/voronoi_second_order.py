@@ -56,12 +56,12 @@ from itertools import product
 from flint import arb
 
 from certiformer.certificate import Theorem as TheoremNode
-from certiformer.checker.balls import HALF, ZERO, BallDomain, largest
+from certiformer.checker.balls import HALF, ZERO, BallDomain
 from certiformer.checker.jets import DerivativeBounds, jets
-from certiformer.checker.problem import Problem, ProgramFunction
-from certiformer.checker.rules.grid import Grid, partition
+from certiformer.checker.problem import Problem
+from certiformer.checker.rules.grid import Grid
+from certiformer.checker.rules.grid_theorem import prove_on_grid
 from certiformer.checker.rules.lattice import moments
-from certiformer.checker.rules.perturbation import charge, registers_only
 from certiformer.checker.rules.refusal import Refused
 from certiformer.target import Program
 from certiformer.theorem import Assumption, Theorem
@@ -112,12 +112,4 @@ def ideal_values(program: Program, grid: Grid, domain: BallDomain) -> list[list[
 
 def check(node: TheoremNode, problem: Problem) -> arb:
     """The proved bound of a theorem node, hypotheses checked, distance to the ideal weights charged."""
-    if not isinstance(problem.right, ProgramFunction):
-        raise Refused("the theorem needs a target program on its right-hand side")
-    program, domain = problem.right.program, problem.domain
-    grid = Grid.from_parameters(node.parameters, domain.dimension)
-    derivatives = DerivativeBounds(program, domain, partition(node.parameters, domain.dimension), order=2)
-    bounds = apriori(grid, domain, derivatives)
-    left = registers_only(problem.left, domain)
-    charges = charge(left, grid.ideal_head(domain, ideal_values(program, grid, domain)), domain)
-    return largest([(b + c).upper() for b, c in zip(bounds, charges, strict=True)])
+    return prove_on_grid(node, problem, 2, apriori, ideal_values)
