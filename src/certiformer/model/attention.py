@@ -14,6 +14,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
@@ -42,6 +43,9 @@ def _softmax(scores: Scores, allowed: Allowed) -> Scores:
 
 
 def _hard(scores: Scores, allowed: Allowed) -> Scores:
+    # The maximum must be one of the very numbers it is compared with. Without the barrier XLA may compute the scores twice,
+    # rounded differently (seen on CPU with jax 0.12.0 from batches of 128 on: half of the rows wrong).
+    scores = jax.lax.optimization_barrier(scores)
     if allowed is not None:
         scores = jnp.where(allowed, scores, -jnp.inf)
     best = scores == jnp.max(scores, axis=-1, keepdims=True)
