@@ -102,10 +102,10 @@ def test_optimisation_finds_nothing_better(length):
 
 @pytest.mark.parametrize("length", [4, 5, 7])
 def test_optimisation_with_value_and_residual_finds_nothing_better(length):
-    bias, value, residual = optimised(length, 0, free=True)
-    assert not sup_error(bias, value, residual) < 1
-    # The search does come near the bound; how near depends on the random stream of the JAX version (1.3 on 0.12).
-    assert float(sup_error(bias, value, residual)) < 1.5
+    errors = [sup_error(*optimised(length, seed, free=True)) for seed in range(3)]
+    assert not any(error < 1 for error in errors)
+    # The search is a search: its best restart comes near the bound.
+    assert min(float(error) for error in errors) < 1.2
 
 
 @settings(max_examples=10, deadline=None, derandomize=True)
