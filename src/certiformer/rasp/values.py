@@ -1,0 +1,238 @@
+"""Which values a node can take, for every input over the vocabulary up to the length: sets that contain them all.
+
+Sets are lists up to `MAX_VALUES`; longer ones of exact numbers become a span. The sets may be too large (a sum of two
+counts ignores that they are related), never too small.
+
+Means. Let S be numbers with smallest a, largest b, and g the greatest common divisor of all x - a. A sum of w of them is
+w a + g t with an integer 0 <= t <= w (b - a)/g, so their mean is a + g t / w; t at an end means that all are equal. With
+w = 1, ..., N this is a finite set: k/w for truth values, 775 numbers at N = 50 and 3,045 at N = 100.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from itertools import product
+from math import gcd
+from typing import Any
+
+from certiformer.rasp.graph import Span, ValueSet
+from certiformer.rasp.meaning import Fault, apply
+from certiformer.rasp.operation import TRUTHS, Affine, Binary, Operation, Unary, WithConstant, as_affine, is_exact
+from certiformer.rasp.value import Value, exact, in_order, reduced
+
+MAX_VALUES = 20_000  # in the list of one expression
+MAX_PAIRS = 50_000  # arguments on which a known operation is tried; above, its bounds are computed
+MAX_TABLE = 1_000_000  # arguments on which a user's function is tried
+
+UNKNOWN = ValueSet(None, True)
+
+
+def listed(values: Sequence[Value] | set[Value], undefined: bool = False) -> ValueSet:
+    """A set from its values, None among them meaning that undefined is possible."""
+    defined = [value for value in values if value is not None]
+    return ValueSet(in_order(defined), undefined or len(defined) < len(values))
+
+
+def whole_numbers(low: int, high: int, undefined: bool = False) -> ValueSet:
+    """The integers from `low` to `high`."""
+    if high - low >= MAX_VALUES:
+        return ValueSet(None, undefined, Span(Fraction(low), Fraction(high), 1))
+    return ValueSet(tuple(range(low, high + 1)), undefined)
+
+
+def arguments_of(inputs: Sequence[ValueSet]) -> Iterator[tuple[Value, ...]]:
+    """All combinations of listed values, in the order of a table's entries."""
+    return product(*(values.values or () for values in inputs))
+
+
+def size_of(inputs: Sequence[ValueSet]) -> int:
+    """How many combinations there are."""
+    size = 1
+    for values in inputs:
+        size *= len(values.values or ())
+    return size
+
+
+def of_operation(operation: Operation, inputs: Sequence[ValueSet]) -> ValueSet:
+    """The results of an operation; `Fault` when it has no meaning on a listed argument."""
+    undefined = any(values.undefined for values in inputs)
+    if not all(values.known for values in inputs):
+        return UNKNOWN
+    if all(values.values is not None for values in inputs):
+        if size_of(inputs) <= MAX_PAIRS:
+            return _capped(listed([apply(operation, x) for x in arguments_of(inputs)], undefined))
+        affine = as_affine(operation)
+        if affine and all(abs(f) == 1 for f in affine.factors) and all(map(consecutive, inputs)):
+            return _sum_of_integers(affine, inputs, undefined)
+        if isinstance(operation, Binary) and operation.symbol in ("and", "or"):  # either of the two is the result
+            return _capped(listed([x for values in inputs for x in values.values or ()], undefined))
+    return _by_bounds(operation, inputs, undefined)
+
+
+def _capped(values: ValueSet) -> ValueSet:
+    if values.values is None or len(values.values) <= MAX_VALUES:
+        return values
+    bounds = _bounds(values)  # None for floats, which would be rounded, and for symbols
+    return UNKNOWN if bounds is None else ValueSet(None, values.undefined, bounds)
+
+
+def consecutive(values: ValueSet) -> bool:
+    """Whether the values are integers without a gap."""
+    numbers = values.values
+    if not numbers or type(numbers[0]) is not int or type(numbers[-1]) is not int:
+        return False
+    return numbers[-1] - numbers[0] == len(numbers) - 1 and all(type(x) is int for x in numbers)
+
+
+def _sum_of_integers(affine: Affine, inputs: Sequence[ValueSet], undefined: bool) -> ValueSet:
+    """Sums and differences of consecutive integers are consecutive; at N = 1,000 a table would have a million entries."""
+    lists = [values.values or (0,) for values in inputs]
+    ends = [sorted((f * listed[0], f * listed[-1])) for f, listed in zip(affine.factors, lists, strict=True)]
+    low, high = (sum(end[side] for end in ends) + affine.offset for side in (0, 1))
+    if type(low) is not int or type(high) is not int:
+        return ValueSet(None, undefined, Span(exact(low), exact(high), exact(low).denominator))
+    return whole_numbers(low, high, undefined)
+
+
+def _bounds(values: ValueSet) -> Span | None:
+    """The span of a set of exact numbers, or None when it holds anything else; floats would be rounded."""
+    if values.values is None:
+        return values.span
+    if not values.values or not all(is_exact(x) for x in values.values):
+        return None
+    numbers = [exact(x) for x in values.values]
+    return Span(min(numbers), max(numbers), max(x.denominator for x in numbers))
+
+
+def _by_bounds(operation: Operation, inputs: Sequence[ValueSet], undefined: bool) -> ValueSet:
+    spans = [_bounds(values) for values in inputs]
+    if any(span is None for span in spans):
+        return UNKNOWN
+    known = [span for span in spans if span is not None]
+    affine = as_affine(operation)
+    if affine is not None:
+        total = Span(exact(affine.offset), exact(affine.offset), exact(affine.offset).denominator)
+        for factor, span in zip(affine.factors, known, strict=True):
+            total = _plus(total, _scaled(span, factor))
+        return ValueSet(None, undefined, total)
+    match operation:
+        case Unary("not"):
+            return ValueSet((False, True), undefined)
+        case Binary("*"):
+            return ValueSet(None, undefined, _product(*known))
+        case Binary(symbol) if symbol in TRUTHS:
+            return ValueSet(_truths(symbol, *known), undefined)
+        case WithConstant(symbol=symbol, constant=c) if symbol in TRUTHS and is_exact(c):
+            constant = Span(exact(c), exact(c), exact(c).denominator)
+            pair = (constant, known[0]) if operation.constant_first else (known[0], constant)
+            return ValueSet(_truths(symbol, *pair), undefined)
+    return UNKNOWN
+
+
+def _plus(x: Span, y: Span) -> Span:
+    return Span(x.low + y.low, x.high + y.high, _times(x.largest_denominator, y.largest_denominator))
+
+
+def _product(x: Span, y: Span) -> Span:
+    corners = [a * b for a in (x.low, x.high) for b in (y.low, y.high)]
+    return Span(min(corners), max(corners), _times(x.largest_denominator, y.largest_denominator))
+
+
+def _truths(symbol: str, x: Span, y: Span) -> tuple[bool, ...]:
+    """Both truth values, unless the bounds decide."""
+    always = {"<": x.high < y.low, "<=": x.high <= y.low, ">": x.low > y.high, ">=": x.low >= y.high}
+    never = {"<": x.low >= y.high, "<=": x.low > y.high, ">": x.high <= y.low, ">=": x.high < y.low}
+    if always.get(symbol):
+        return (True,)
+    return (False,) if never.get(symbol) else (False, True)
+
+
+def _scaled(span: Span, factor: Any) -> Span:
+    f = exact(factor)
+    ends = sorted((span.low * f, span.high * f))
+    return Span(ends[0], ends[1], _times(span.largest_denominator, f.denominator))
+
+
+def _times(a: int | None, b: int | None) -> int | None:
+    return None if a is None or b is None else a * b
+
+
+def with_default(result: ValueSet, default: Value) -> ValueSet:
+    """The same values or the default."""
+    if result.values is not None:
+        return listed([*result.values, default], result.undefined)
+    if default is None:
+        return replace(result, undefined=True)
+    span, more = result.span, _bounds(ValueSet((default,)))
+    if span is None or more is None:
+        return UNKNOWN
+    known = span.largest_denominator, more.largest_denominator
+    largest = None if None in known else max(x or 0 for x in known)
+    return replace(result, span=Span(min(span.low, more.low), max(span.high, more.high), largest))
+
+
+def of_function(f: Callable[..., Any], inputs: Sequence[ValueSet]) -> tuple[list[Value], list[Fault]]:
+    """The results of a user's function on all listed arguments, in table order, and where it has no meaning."""
+    results: list[Value] = []
+    faults: list[Fault] = []
+    for arguments in arguments_of(inputs):
+        try:
+            results.append(apply(f, arguments))
+        except Fault as fault:
+            results.append(None)
+            faults.append(fault)
+    return results, faults
+
+
+def of_mean(values: ValueSet, length: int) -> ValueSet:
+    """Means of one to `length` numbers of the set; equal numbers keep their own value."""
+    numbers = None if values.values is None else [exact(x) for x in values.values]
+    if numbers is None:
+        span = values.span
+        if span is None:
+            return UNKNOWN
+        denominator = length if span.largest_denominator == 1 else None
+        return ValueSet(None, values.undefined, Span(span.low, span.high, denominator))
+    if len(numbers) < 2:
+        return values
+    low, high = min(numbers), max(numbers)
+    step = _common_step([x - low for x in numbers])
+    if step == 0:  # truth values and numbers that are equal, like True and 1
+        return listed([*(values.values or ()), reduced(low)], values.undefined)
+    steps = int((high - low) / step)
+    if steps * length * (length + 1) > 4 * MAX_VALUES:
+        if any(isinstance(x, float) for x in values.values or ()):
+            return UNKNOWN  # a span holds exact numbers only: what is computed from floats is rounded
+        denominator = length * step.denominator * low.denominator
+        return ValueSet(None, values.undefined, Span(low, high, denominator))
+    ends = [reduced(low), reduced(high)] if len(set(numbers)) < len(numbers) else []
+    inside = {low + step * t / w for w in range(2, length + 1) for t in range(1, w * steps)}
+    return _capped(listed([*(values.values or ()), *ends, *map(reduced, inside)], values.undefined))
+
+
+def of_sum(values: ValueSet, length: int) -> ValueSet | None:
+    """Sums of one to `length` numbers of the set: w a + g t, as for means; None for other values than exact ones."""
+    bounds = _bounds(values)
+    if bounds is None or values.values is None:
+        return None
+    numbers = [exact(x) for x in values.values]
+    step = _common_step([*numbers, Fraction(0)])  # sums of multiples of a step are multiples of it
+    low, high = min(bounds.low, bounds.low * length), max(bounds.high, bounds.high * length)
+    if step == 0:
+        return ValueSet((0,), values.undefined)
+    first, last = int(low / step), int(high / step)
+    if last - first >= MAX_VALUES:
+        return ValueSet(None, values.undefined, Span(low, high, step.denominator))
+    multiples = [reduced(step * k) for k in range(first, last + 1)]
+    # One selected truth value times a width of 1 is that number, so no truth values are left.
+    return ValueSet(in_order(multiples), values.undefined)
+
+
+def _common_step(differences: list[Fraction]) -> Fraction:
+    step = Fraction(0)
+    for x in differences:
+        denominator = step.denominator * x.denominator // gcd(step.denominator, x.denominator)
+        step = Fraction(gcd(int(step * denominator), int(x * denominator)), denominator)
+    return step
