@@ -135,9 +135,9 @@ def model_values(model: Transformer, point: list[Fraction]) -> list[arb]:
     for _ in range(config.loops):
         for index, block in enumerate(config.blocks):
             rows = _block(config, block, tensors, f"blocks.{index}", rows)
-    data = rows[config.registers :]
     kind = config.readout.kind
-    if kind == "token":
+    data = rows[: config.registers] if kind == "register" else rows[config.registers :]
+    if kind in ("token", "register"):
         data = [data[config.readout.token]]
     elif kind in ("mean", "sum"):
         summed = [sum((r[i] for r in data), arb(0)) for i in range(width)]

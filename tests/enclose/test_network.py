@@ -68,6 +68,10 @@ CASES = {
     ),
     "looped": config(Attention((Heads(1, 4, 4),)), FeedForward(4), loops=2, readout=Readout("token", 0)),
     "no block": config(blocks=()),
+    "register": config(Attention(HEADS, bias=True), FeedForward(3), registers=2, readout=Readout("register", 1)),
+    "register, two blocks": config(
+        blocks=2 * (Block(Attention((Heads(1, 2, 2),))),), registers=2, readout=Readout("register", 0)
+    ),
     "wide token": config(
         Attention((Heads(1, 4, 4),)), input=Input("continuous", tokens=1, width=3), registers=2, dtype="float32"
     ),

@@ -246,8 +246,9 @@ def test_other_models_are_not_recognised():
         ((Block(attention),), {"loops": 2}),
         ((Block(Attention((Heads(1, 2, 2),), kind="hard")),), {}),
         ((), {}),
+        ((Block(attention),), {"registers": 1, "readout": Readout("register", 0)}),  # not a data token's prototypes
     ]:
-        assert as_prototypes(Transformer.random(Config(**base, blocks=blocks, **other), seed=1)) is None
+        assert as_prototypes(Transformer.random(Config(**{**base, "blocks": blocks, **other}), seed=1)) is None
 
 
 def test_lists_refuse_a_bad_box():

@@ -67,6 +67,14 @@ CASES = {
         "readout": Readout("mean"),
     },
     "no blocks": {"blocks": (), "registers": 1, "readout": Readout("token", 2)},
+    "register": {"blocks": (Block(Attention(TWO), FeedForward(3)),), "registers": 2, "readout": Readout("register", 1)},
+    "register, no blocks": {"blocks": (), "registers": 2, "readout": Readout("register", 0)},
+    "register, ids": {
+        "input": Input("ids", 3, vocabulary=5),
+        "blocks": 2 * (Block(Attention(ONE, mask="causal", score_bias="toeplitz")),),
+        "registers": 2,
+        "readout": Readout("register", 1),
+    },
     "feed-forward only": {"blocks": 2 * (Block(None, FeedForward(6), Norm("pre")),), "readout": Readout("mean")},
 }
 

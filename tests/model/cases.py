@@ -84,6 +84,14 @@ OPTIONS = {
     "read one token": {"readout": Readout("token", 0)},
     "read the mean": {"readout": Readout("mean"), "registers": 2},
     "read the sum": {"readout": Readout("sum"), "registers": 2},
+    "read a register": {"readout": Readout("register", 1), "registers": 2},
+    "read a register, deep": {
+        "blocks": 2 * attention(score_bias="table", mask="causal"),
+        "registers": 3,
+        "readout": Readout("register", 2),
+        "loops": 2,
+    },
+    "read a register, no blocks": {"blocks": (), "readout": Readout("register", 0), "registers": 1},
 }
 
 

@@ -19,7 +19,7 @@ def run(model, x):
     for _ in range(c["loops"]):
         for b, block in enumerate(c["blocks"]):
             h = _block(block, w, f"blocks.{b}", h, registers + c["input"]["tokens"])
-    return _read_out(c, w, h[registers:])
+    return _read_out(c, w, h[:registers] if c["readout"]["kind"] == "register" else h[registers:])
 
 
 def _nested(tensor):
@@ -135,7 +135,7 @@ def _ffn(options, w, name, u, _):
 
 def _read_out(c, w, data):
     kind = c["readout"]["kind"]
-    if kind == "token":
+    if kind in ("token", "register"):
         data = [data[c["readout"]["token"]]]
     elif kind in ("mean", "sum"):
         total = [sum(row[i] for row in data) for i in range(len(data[0]))]

@@ -87,6 +87,8 @@ FAULTS = [
     (("blocks", 0), {"attention": None, "ffn": None, "norm": None}, "blocks[0] has neither attention nor ffn"),
     (("blocks", 0), "attention", "blocks[0] must be an object, not 'attention'"),
     (("readout",), {"kind": "token", "token": 3}, "readout.token is 3, but the data tokens are 0 to 2"),
+    (("readout",), {"kind": "register", "token": 2}, "readout.token is 2, but the number of registers is 1"),
+    (("readout",), {"kind": "register"}, "readout.token is missing"),
 ]
 
 

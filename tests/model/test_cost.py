@@ -76,8 +76,10 @@ def crossover_by_search(config, longest=3000):
     return last + 1 if last < longest - 1 else None
 
 
-@pytest.mark.parametrize("readout", [Readout("all"), Readout("token", 0)])
-@pytest.mark.parametrize("registers", [0, 3])
+@pytest.mark.parametrize(
+    ("readout", "registers"),
+    [*((readout, r) for readout in (Readout("all"), Readout("token", 0)) for r in (0, 3)), (Readout("register", 2), 3)],
+)
 @pytest.mark.parametrize("ffn_width", [1, 8, 60, 200])
 @pytest.mark.parametrize("heads", [Heads(1, 1, 1), Heads(2, 3, 2)])
 def test_crossover_is_where_attention_becomes_dearer(readout, registers, ffn_width, heads):

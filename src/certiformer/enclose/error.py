@@ -24,16 +24,20 @@ from certiformer.target.ir import Program
 ErrorBound = Callable[[Float[Array, " D"], Float[Array, " D"]], tuple[Float[Array, ""], Float[Array, " D"]]]
 
 
-def error_bound(model: Transformer, program: Program, order: int, lists: PrototypeLists | None = None) -> ErrorBound:
-    """`difference_bound` of a model against its target, by the general enclosure of `network`.
+def error_bound(
+    model: Transformer, target: Program | Transformer, order: int, lists: PrototypeLists | None = None
+) -> ErrorBound:
+    """`difference_bound` of a model against a program or another model, by the general enclosure of `network`.
 
     With `lists` (see `prototype_error_bound`) the closed form of prototype attention is used instead.
     """
+    if isinstance(target, Transformer):
+        return difference_bound(enclose_model(model, order), enclose_model(target, order))
     if lists is not None:
-        return prototype_error_bound(lists, program, order)
+        return prototype_error_bound(lists, target, order)
     config = model.config
-    _same_shape(config.tokens * (config.input.width or 1), model.output_size, program)
-    return difference_bound(enclose_model(model, order), enclose_target(program, order))
+    _same_shape(config.tokens * (config.input.width or 1), model.output_size, target)
+    return difference_bound(enclose_model(model, order), enclose_target(target, order))
 
 
 def prototype_error_bound(lists: PrototypeLists, program: Program, order: int) -> ErrorBound:

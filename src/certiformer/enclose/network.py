@@ -2,7 +2,7 @@
 
 The sequence is kept in two pieces, registers and data tokens, as in `model`: before the first attention the registers
 are constants, shared by every box of a batch. All passes but the last update every token; the last block computes only
-the data tokens that the read-out sees.
+the rows that the read-out sees.
 
 Scores are bilinear: s_ij = u_i M u_j + (WK bq) . u_j + terms that do not depend on the key. M = scale WQ WK^T is formed
 once in float64 with its rounding charged, so that the remainder of u_i meets |M u_j| and not |WQ| |k_j|; measured, this
@@ -97,11 +97,14 @@ class Network:
         return [self.known(self.stored("registers")), data]
 
     def read_rows(self, sequence: Sequence) -> tuple[int, Form]:
-        """Place in the sequence and values of the data tokens that are read out."""
+        """Place in the sequence and values of the rows that are read out."""
         registers, data = self.config.registers, sequence[-1]
         if self.config.readout.kind == "token":
             token = self.config.readout.token or 0
             return registers + token, data[token : token + 1]
+        if self.config.readout.kind == "register":
+            register = self.config.readout.token or 0
+            return register, sequence[0][register : register + 1]
         return registers, data
 
     def read_out(self, rows: Form) -> Form:

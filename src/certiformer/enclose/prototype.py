@@ -73,6 +73,8 @@ def as_prototypes(model: Transformer) -> PrototypeAttention | None:
     config = model.config
     if config.input.kind != "continuous" or len(config.blocks) != 1 or config.loops != 1:
         return None
+    if config.readout.kind == "register":  # prototypes are what a data token attends to
+        return None
     block = config.blocks[0]
     if block.attention is None or block.ffn is not None or block.norm is not None or block.attention.kind != "softmax":
         return None

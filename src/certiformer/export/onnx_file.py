@@ -86,7 +86,7 @@ def _length(graph: Graph) -> str:
 def _last_rows(graph: Graph, config: Config, tensors: Tensors, data: str) -> str:
     """(batch, rows, width): the tokens that the read-out sees, after all blocks."""
     applied = config.loops * len(config.blocks)
-    keys = _sequence(graph, config, tensors, data, shared=applied <= 1)
+    keys = _sequence(graph, config, tensors, data, shared=applied <= 1 and config.readout.kind != "register")
     for number in range(applied):
         index = number % len(config.blocks)
         if number + 1 == applied:
@@ -119,6 +119,9 @@ def _sequence(graph: Graph, config: Config, tensors: Tensors, data: str, shared:
 def _rows_read(graph: Graph, config: Config, keys: Keys) -> Rows:
     graph.scope = "rows"
     data, places = keys.pieces[-1], keys.places
+    if config.readout.kind == "register" and config.readout.token is not None:
+        register = graph.integers(config.readout.token)
+        return Rows(graph.apply("Gather", data, register, axis=1), graph.apply("Gather", places, register, axis=0))
     if config.registers:
         places = graph.piece(places, config.registers, None, axis=0)
         if len(keys.pieces) == 1:

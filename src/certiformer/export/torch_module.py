@@ -71,7 +71,7 @@ class Transformer(nn.Module):
             if points.ndim != 2 or points.shape[1] != size:
                 raise ValueError(f"points must have the shape (batch, {size}), not {tuple(points.shape)}")
             return points.reshape(len(points), given["tokens"], given["width"])
-        shortest = readout.get("token", 0) + 1
+        shortest = readout["token"] + 1 if readout["kind"] == "token" else 1
         if points.ndim != 2 or not shortest <= points.shape[1] <= given["tokens"]:
             wanted = f"(batch, {shortest} to {given['tokens']})"
             raise ValueError(f"ids must have the shape {wanted}, not {tuple(points.shape)}")
@@ -93,11 +93,15 @@ class Transformer(nn.Module):
         if not self.config["registers"]:
             return [data]
         registers = tensors["registers"][None]
-        if self.config["loops"] * len(self.config["blocks"]) <= 1:
+        once = self.config["loops"] * len(self.config["blocks"]) <= 1
+        if once and self.config["readout"]["kind"] != "register":
             return [registers, data]
         return [torch.cat([registers.expand(len(data), -1, -1), data], 1)]
 
     def _rows_read(self, pieces, places):
+        if self.config["readout"]["kind"] == "register":
+            register = self.config["readout"]["token"]
+            return pieces[0][:, register : register + 1], places[register : register + 1]
         data, places = pieces[-1], places[self.config["registers"] :]
         data = data if len(pieces) > 1 else data[:, self.config["registers"] :]
         if self.config["readout"]["kind"] != "token":

@@ -88,7 +88,8 @@ class Block:
 
 @dataclass(frozen=True)
 class Readout:
-    """Which data tokens the linear read-out sees: `token` number t, their `mean`, their `sum`, or `all` one by one."""
+    """What the linear read-out sees: data token number `token`, the `mean` or the `sum` of the data tokens, `all` of
+    them one by one, or the `register` number `token`."""
 
     kind: str
     token: int | None = None
@@ -127,6 +128,11 @@ class Config:
     def length(self) -> int:
         """The (largest) length of the whole sequence: registers first, then data tokens."""
         return self.registers + self.input.tokens
+
+    @property
+    def shortest(self) -> int:
+        """The smallest number of data tokens that the read-out can do with."""
+        return self.readout.token + 1 if self.readout.kind == "token" and self.readout.token is not None else 1
 
     def to_json(self) -> dict[str, Any]:
         """The object of `config.json`."""

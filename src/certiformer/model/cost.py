@@ -2,7 +2,7 @@
 
 Counted is what `forward` computes, matrix product by matrix product: a product of (a, b) with (b, c) is 2abc
 operations; exponentials, activations and additions of biases are not counted. For one block with m output rows out of
-N tokens (m = N, except in the last block of the last pass, which computes only the tokens the read-out sees), width d
+N tokens (m = N, except in the last block of the last pass, which computes only the rows the read-out sees), width d
 and heads of sizes k and v:
 
     attention   2 [ N d (k + v) + m d k + m N (k + v) + m v d ]   per head
@@ -52,8 +52,8 @@ def cost(config: Config, length: int | None = None) -> Cost:
     1537
     """
     n = config.tokens if length is None else length
-    if type(n) is not int or n < _shortest(config):
-        raise BadInput(f"a length is an integer of at least {_shortest(config)}, not {n!r}")
+    if type(n) is not int or n < config.shortest:
+        raise BadInput(f"a length is an integer of at least {config.shortest}, not {n!r}")
     attention, ffn = _sum(config, n, _attention_flops), _sum(config, n, _ffn_flops)
     return Cost(
         length=n,
@@ -66,10 +66,6 @@ def cost(config: Config, length: int | None = None) -> Cost:
     )
 
 
-def _shortest(config: Config) -> int:
-    return (config.readout.token or 0) + 1
-
-
 # (block, width, output rows, all rows) -> how much
 _Count = Callable[[Block, int, int, int], int]
 
@@ -77,7 +73,7 @@ _Count = Callable[[Block, int, int, int], int]
 def _sum(config: Config, n: int, count: _Count) -> int:
     """The count over every applied block; the last one computes only the rows that are read."""
     rows = config.registers + n
-    read = 1 if config.readout.kind == "token" else n
+    read = 1 if config.readout.kind in ("token", "register") else n
     total = config.loops * sum(count(block, config.width, rows, rows) for block in config.blocks)
     if config.blocks:
         last = config.blocks[-1]
@@ -133,7 +129,7 @@ def _crossover(config: Config) -> int | None:
     a = (three - 2 * two + one) // 2
     b = two - one - 3 * a
     c = one - a - b
-    shortest = _shortest(config)
+    shortest = config.shortest
     if a == 0 and b <= 0:
         return shortest if b == 0 and c > 0 else None
     if a == 0:

@@ -1,7 +1,7 @@
 """The forward pass: from one input to the outputs, driven by the configuration alone.
 
 The sequence is kept in pieces (registers first, then data tokens; see `attention`). All passes but the last update
-every token; the last block of the last pass updates only the data tokens that the read-out sees.
+every token; the last block of the last pass updates only the rows that the read-out sees.
 """
 
 from __future__ import annotations
@@ -90,8 +90,11 @@ def _full_block(
 
 
 def _rows_read(config: Config, sequence: Sequence) -> Rows:
-    """The data tokens that the read-out sees."""
+    """The rows that the read-out sees: data tokens, or one register."""
     data = sequence[-1]
+    if config.readout.kind == "register" and config.readout.token is not None:
+        register = config.readout.token
+        return Rows(register, sequence[0][register : register + 1])
     if config.readout.kind == "token" and config.readout.token is not None:
         token = config.readout.token
         return Rows(config.registers + token, data[token : token + 1])

@@ -58,7 +58,13 @@ HEADS: dict[str, Rule] = {"count": POSITIVE, "key": POSITIVE, "value": POSITIVE}
 _FFN: dict[str, Rule] = {"width": POSITIVE, "residual": FLAG}
 FFN = {"relu": _FFN, "gelu": _FFN, "identity": _FFN}
 NORM: dict[str, dict[str, Rule]] = {"layer": {"place": _one_of("pre", "post"), "epsilon": POSITIVE_REAL}}
-READOUT: dict[str, dict[str, Rule]] = {"token": {"token": NATURAL}, "mean": {}, "sum": {}, "all": {}}
+READOUT: dict[str, dict[str, Rule]] = {
+    "token": {"token": NATURAL},
+    "register": {"token": NATURAL},
+    "mean": {},
+    "sum": {},
+    "all": {},
+}
 TOP: dict[str, Rule] = {
     "format": (f'"{FORMAT}"', lambda value: value == FORMAT),
     "dtype": _one_of(*DTYPES),
@@ -145,4 +151,6 @@ def _conflicts(data: dict[str, Any]) -> list[str]:
         )
     if readout["kind"] == "token" and readout["token"] >= tokens:
         found.append(f"readout.token is {readout['token']}, but the data tokens are 0 to {tokens - 1}")
+    if readout["kind"] == "register" and readout["token"] >= data["registers"]:
+        found.append(f"readout.token is {readout['token']}, but the number of registers is {data['registers']}")
     return found

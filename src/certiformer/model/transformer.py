@@ -135,7 +135,7 @@ class Transformer(eqx.Module):
         if not isinstance(x, Tracer):
             x = self._checked_ids(np.asarray(x)[None])[0]
         x = jnp.asarray(x)
-        if x.ndim != 1 or not self._shortest() <= x.shape[0] <= config.tokens:
+        if x.ndim != 1 or not config.shortest <= x.shape[0] <= config.tokens:
             raise BadInput(f"one input of this model is {self._lengths()} ids, not an array of shape {x.shape}")
         return x
 
@@ -143,7 +143,7 @@ class Transformer(eqx.Module):
         config = self.config
         if config.input.kind == "ids":
             rows = self._checked_ids(np.asarray(points))
-            if rows.ndim != 2 or not self._shortest() <= rows.shape[1] <= config.tokens:
+            if rows.ndim != 2 or not config.shortest <= rows.shape[1] <= config.tokens:
                 raise BadInput(f"points are rows of {self._lengths()} ids, not an array of shape {rows.shape}")
             return rows
         rows = np.asarray(points, dtype)
@@ -158,11 +158,8 @@ class Transformer(eqx.Module):
             raise BadInput(f"token ids are integers from 0 to {vocabulary - 1}")
         return ids
 
-    def _shortest(self) -> int:
-        return (self.config.readout.token or 0) + 1
-
     def _lengths(self) -> str:
-        shortest, longest = self._shortest(), self.config.tokens
+        shortest, longest = self.config.shortest, self.config.tokens
         return f"{shortest}" if shortest == longest else f"{shortest} to {longest}"
 
 
