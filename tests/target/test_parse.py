@@ -392,3 +392,32 @@ def test_the_box_must_have_the_dimension_of_the_target():
         parse_domain("[0,1]", 2)
     with pytest.raises(BadInput, match="3 axes but the target has 2 variables"):
         parse_domain("[0,1]^3", 2)
+
+
+@pytest.mark.parametrize(
+    ("inputs", "tokens", "name", "plain"),
+    [(4, 2, "x1_1", "x1"), (4, 2, "x1_2", "x2"), (4, 2, "x2_1", "x3"), (4, 2, "x2_2", "x4"), (3, 3, "x3_1", "x3"), (3, 1, "x1_3", "x3"), (12, 1, "x1_12", "x12"), (24, 12, "x11_2", "x22")],
+)  # fmt: skip
+def test_a_variable_may_be_named_by_token_and_coordinate(inputs, tokens, name, plain):
+    assert parse_formula(f"sin({name})", inputs, tokens) == parse_formula(f"sin({plain})", inputs)
+    assert parse_formula(f"{name} - {plain}", inputs, tokens).inputs == inputs  # both spellings in one formula
+
+
+@pytest.mark.parametrize(
+    "name", ["x0_1", "x3_1", "x1_0", "x1_3", "x01_1", "x1_01", "x99999_1", "x1_99999", "x1_1_1", "x_1", "x1_", "X1_1"]
+)
+def test_a_name_outside_the_tokens_is_refused(name):
+    with pytest.raises(BadInput, match=f"unknown .*{name}") as caught:
+        parse_formula(f"1 + {name}", 4, 2)
+    assert "column 5" in str(caught.value)
+
+
+def test_token_names_need_the_number_of_tokens():
+    for inputs in (None, 4):
+        with pytest.raises(BadInput, match=r"unknown variable 'x1_2' at column 1 .*--tokens"):
+            parse_formula("x1_2", inputs)
+    with pytest.raises(BadInput, match="only constants"):
+        parse_constant("x1_2")
+    for inputs, tokens in ((None, 2), (3, 2), (4, 0), (4, -2), (2, 4)):
+        with pytest.raises(BadInput, match="do not share"):
+            parse_formula("x1", inputs, tokens)

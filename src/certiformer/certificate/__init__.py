@@ -15,7 +15,11 @@ from certiformer.certificate.files import write_atomically as write_atomically
 from certiformer.certificate.numbers import decimal_text as decimal_text
 from certiformer.certificate.outcome import Outcome as Outcome
 from certiformer.certificate.tree import Boxes as Boxes
+from certiformer.certificate.tree import Finite as Finite
+from certiformer.certificate.tree import Inner as Inner
 from certiformer.certificate.tree import Node as Node
+from certiformer.certificate.tree import Outputs as Outputs
+from certiformer.certificate.tree import Ridges as Ridges
 from certiformer.certificate.tree import Sum as Sum
 from certiformer.certificate.tree import Theorem as Theorem
 from certiformer.certificate.tree import Triangle as Triangle

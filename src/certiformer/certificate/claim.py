@@ -4,6 +4,10 @@ The claim is `|T(x) - f(x)| <= epsilon for every real x in the domain, every out
 function of the stored weights (`model.safetensors`, `config.json`) and f and the domain are those of `target.json`.
 Numbers are exact decimal or rational text. `sha256` seals the other files and the certificate itself; a seal only shows
 that nothing was changed by accident: whether the claim holds is what the checker decides, from the files.
+
+`run_error` is a second claim, made only where the field is present: at every point of the box whose coordinates are
+numbers of the stored dtype, a run in that dtype differs from T by at most this much (what counts as a run:
+`checker.rounding`).
 """
 
 from __future__ import annotations
@@ -55,6 +59,7 @@ class Certificate:
     proof: tree.Node | None = None
     reason: str = ""
     apriori: str | None = None
+    run_error: str | None = None
     assumptions: tuple[str, ...] = ()
     versions: dict[str, str] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
@@ -67,6 +72,8 @@ class Certificate:
         data["assumptions"] = list(self.assumptions)
         data["witness"] = None if self.witness is None else self.witness.to_json()
         data["proof"] = None if self.proof is None else tree.to_json(self.proof)
+        if self.run_error is None:
+            del data["run_error"]  # absent, not null: a claim has one file, and files from before the field stay valid
         data["sha256"] = digest(canonical(data))
         return canonical(data)
 
@@ -88,15 +95,15 @@ class Certificate:
         names = {name.name for name in fields(Certificate)}
         if not isinstance(data, dict) or data.get("format") != FORMAT:
             raise BadInput(f"certificate.json is not a certificate of the format {FORMAT}")
-        if set(data) != names | {"format", "sha256"}:
+        if set(data) | {"run_error"} != names | {"format", "sha256"}:
             raise BadInput("certificate.json lacks a field or has an unknown one")
         if data["sha256"] != digest(canonical({k: v for k, v in data.items() if k != "sha256"})):
             raise BadInput("certificate.json was changed after it was sealed: its hash does not match")
-        values = {name: data[name] for name in names}
+        values = {name: data[name] for name in names if name in data}
         values["outcome"] = _outcome(data["outcome"])
         values["witness"] = None if data["witness"] is None else Witness.from_json(data["witness"])
         values["proof"] = None if data["proof"] is None else tree.from_json(data["proof"])
-        odd = [name for name, types in _TYPES.items() if type(data[name]) not in types]
+        odd = [name for name, types in _TYPES.items() if name in data and type(data[name]) not in types]
         if odd:
             raise BadInput(f"the field {odd[0]} of certificate.json has the wrong type")
         values["assumptions"] = tuple(data["assumptions"])
@@ -104,7 +111,7 @@ class Certificate:
 
 
 _TYPES = {
-    **dict.fromkeys(("epsilon", "method", "reason"), (str,)),
+    **dict.fromkeys(("epsilon", "method", "reason", "run_error"), (str,)),
     **dict.fromkeys(("upper", "lower", "apriori"), (str, type(None))),
     **dict.fromkeys(("seals", "versions", "seconds"), (dict,)),
     "level": (int,),

@@ -9,6 +9,9 @@ and B the target f. `bound` is exact decimal text, parsed as a rational by whoev
 | `theorem`  | the rule `id` of the checker, with `parameters`; its hypotheses are checked there |
 | `triangle` | an intermediate program P; children bound |A - P| and |P - B|; bounds add         |
 | `sum`      | A and B both split into terms over disjoint variables; one child each; bounds add |
+| `outputs`  | one child for every output; the largest bound counts                              |
+| `finite`   | the domain is a list of rows: A is evaluated at every one of them                 |
+| `ridges`   | A and B both split into functions of one direction each; a child each; bounds add |
 """
 
 from __future__ import annotations
@@ -55,9 +58,47 @@ class Sum:
     children: tuple[Node, ...]
 
 
-Node = Boxes | Theorem | Triangle | Sum
+@dataclass(frozen=True)
+class Outputs:
+    """max over the outputs: one child for each of them, in order."""
 
-_RULES = {"boxes": Boxes, "theorem": Theorem, "triangle": Triangle, "sum": Sum}
+    bound: str
+    children: tuple[Node, ...]
+
+
+@dataclass(frozen=True)
+class Ridges:
+    """|A - B| <= sum of |A_i(s) - B_i(s)| over directions, s = direction . x.
+
+    A has one affine part for all directions; `slopes` and `shifts` (exact decimals, one for each direction) say how it is
+    shared among them. They are a proposal: what does not add up is charged.
+    """
+
+    bound: str
+    slopes: list[str]
+    shifts: list[str]
+    children: tuple[Node, ...]
+
+
+@dataclass(frozen=True)
+class Finite:
+    """The transformer evaluated in balls at every row of a finite target."""
+
+    bound: str
+
+
+Inner = Triangle | Sum | Outputs | Ridges
+Node = Boxes | Theorem | Finite | Inner
+
+_RULES = {
+    "boxes": Boxes,
+    "theorem": Theorem,
+    "finite": Finite,
+    "triangle": Triangle,
+    "sum": Sum,
+    "outputs": Outputs,
+    "ridges": Ridges,
+}
 _NAMES = {kind: name for name, kind in _RULES.items()}
 MAX_NESTING = 20
 
@@ -74,7 +115,7 @@ def to_json(node: Node) -> dict[str, Any]:
     {'rule': 'boxes', 'bound': '0.1', 'order': 4, 'offset': 0, 'length': 3}
     """
     data = {"rule": rule_name(node), **vars(node)}
-    if isinstance(node, Triangle | Sum):
+    if isinstance(node, Inner):
         data["children"] = [to_json(child) for child in node.children]
     return data
 
@@ -103,7 +144,7 @@ def rules_used(node: Node) -> list[str]:
     ['sum', 'boxes', 'theorem voronoi_second_order']
     """
     names = [f"theorem {node.id}" if isinstance(node, Theorem) else rule_name(node)]
-    for child in node.children if isinstance(node, Triangle | Sum) else ():
+    for child in node.children if isinstance(node, Inner) else ():
         names.extend(name for name in rules_used(child) if name not in names)
     return names
 

@@ -4,6 +4,10 @@ The names here need the standard library only; the modules `trace`, `load` and `
 where they are used.
 """
 
+from certiformer.target.anything import AnyTarget as AnyTarget
+from certiformer.target.anything import any_target_from_text as any_target_from_text
+from certiformer.target.anything import any_target_to_text as any_target_to_text
+from certiformer.target.anything import sentence_of as sentence_of
 from certiformer.target.build import Builder as Builder
 from certiformer.target.domain import Domain as Domain
 from certiformer.target.domain import Target as Target
@@ -16,6 +20,12 @@ from certiformer.target.parse import parse_constant as parse_constant
 from certiformer.target.parse import parse_domain as parse_domain
 from certiformer.target.parse import parse_epsilon as parse_epsilon
 from certiformer.target.parse import parse_formula as parse_formula
+from certiformer.target.ridges import RidgeSum as RidgeSum
+from certiformer.target.ridges import ridge_split as ridge_split
 from certiformer.target.sentence import claim_sentence as claim_sentence
 from certiformer.target.show import formula as formula
 from certiformer.target.split import additive_split as additive_split
+from certiformer.target.table import FiniteTarget as FiniteTarget
+from certiformer.target.table import SortMap as SortMap
+from certiformer.target.table import Table as Table
+from certiformer.target.teacher import Teacher as Teacher

@@ -69,6 +69,11 @@ class Target:
             axes, variables = self.domain.dimension, self.program.inputs
             raise BadInput(f"the box has {axes} axes but the target has {variables} variables")
 
+    @property
+    def outputs(self) -> int:
+        """How many numbers the target gives."""
+        return len(self.program.outputs)
+
 
 def _float_value(program: Program, text: str) -> float:
     try:

@@ -10,7 +10,8 @@
     box         = interval { "x" interval }       interval = "[" expression "," expression "]" [ "^" number ]
 
 Numbers are exact rationals (`0.1` is one tenth). As in Python, `-x1**2` is -(x1**2), `2**3**2` is 2**(3**2) and
-`0 < x1 < 1` means both. Every refusal is one sentence with the column.
+`0 < x1 < 1` means both. Variables are x1, ..., xD; where the inputs are known to come in tokens, x2_1 is coordinate 1 of
+token 2. Every refusal is one sentence with the column.
 Standard library only: the independent checker parses domains and tolerances with this module.
 """
 
@@ -33,24 +34,31 @@ MAX_NESTING = 100
 _MAX_DECIMAL_EXPONENT = 1_233  # 10^1233 < 2^4096 = MAX_CONSTANT_BITS; tested before the power is formed
 
 _VARIABLE = re.compile(r"x[0-9]+")
+_TOKEN_VARIABLE = re.compile(r"x([1-9][0-9]{0,3})_([1-9][0-9]{0,3})")  # x2_1 is coordinate 1 of token 2
 _USUAL_SPELLING = {"ln": "log", "arctan": "atan", "maximum": "max", "minimum": "min", "fabs": "abs", "if": "where"}
 _NOT_A_NUMBER = {"inf", "infinity", "oo", "nan"}
 
 
-def parse_formula(text: str, inputs: int | None = None) -> Program:
+def parse_formula(text: str, inputs: int | None = None, tokens: int | None = None) -> Program:
     """The program of a formula in the variables x1 .. x`inputs` (default: up to the largest one used).
+
+    With `tokens`, a divisor of `inputs`, the variables also have the names x1_1, x1_2, ...: token, then coordinate.
 
     >>> parse_formula("0.1*x1").nodes
     (('const', '1/10'), ('var', 0), ('mul', 0, 1))
     >>> parse_formula("[x1*x2, x1-x2]").outputs
     (2, 3)
+    >>> parse_formula("x2_1 + x3", inputs=4, tokens=2).nodes        # two tokens of two numbers: x2_1 is x3
+    (('var', 2), ('add', 0, 0))
     >>> parse_formula("sinn(x1)")
     Traceback (most recent call last):
     certiformer.errors.BadInput: unknown name 'sinn' at column 1 of the formula; did you mean 'sin'?
     """
     if inputs is not None and not 1 <= inputs <= MAX_INPUTS:
         raise BadInput(f"a target has 1 to {MAX_INPUTS} variables, not {inputs}")
-    parser = _Parser(text, "the formula", inputs)
+    if tokens is not None and (inputs is None or tokens < 1 or inputs % tokens):
+        raise BadInput(f"{tokens} tokens do not share {inputs} variables equally")
+    parser = _Parser(text, "the formula", inputs, tokens)
     outputs = parser.outputs()
     parser.expect_end()
     return parser.build.program(parser.count_inputs(), outputs)
@@ -104,8 +112,8 @@ def parse_domain(text: str, dimension: int | None = None) -> Domain:
 class _Parser:
     """Recursive descent over the tokens; values are node numbers of `build`. With `inputs` = 0, no variable."""
 
-    def __init__(self, text: str, what: str, inputs: int | None) -> None:
-        self.text, self.what, self.inputs = text, what, inputs
+    def __init__(self, text: str, what: str, inputs: int | None, input_tokens: int | None = None) -> None:
+        self.text, self.what, self.inputs, self.input_tokens = text, what, inputs, input_tokens
         self.tokens = tokenize(text, what)
         self.position = 0
         self.depth = 0
@@ -222,6 +230,8 @@ class _Parser:
             return self.nested(token, lambda: self.call(token))
         if name == "x" or _VARIABLE.fullmatch(name):
             return self.variable(token)
+        if re.fullmatch(r"x[0-9]+_[0-9]+", name):
+            return self.token_variable(token)
         if name.lower() in _NOT_A_NUMBER:
             raise self.error(f"{quoted(name)} is not a real number", token)
         known = [*FUNCTIONS, "min", "max", "where", *NAMED_CONSTANTS, *(f"x{i + 1}" for i in range(self.inputs or 0))]
@@ -243,6 +253,20 @@ class _Parser:
             raise self.error(f"unknown variable {quoted(token.text)}", token, f"the variables are x1 to x{last}")
         self.largest = max(self.largest, number)
         return self.build.var(number - 1)
+
+    def token_variable(self, token: Token) -> int:
+        """The variable x2_1: coordinate 1 of token 2."""
+        if self.inputs == 0:
+            raise self.error(f"{quoted(token.text)} is a variable but only constants may stand here", token)
+        if self.inputs is None or self.input_tokens is None:
+            advice = "names of a token and a coordinate need the number of tokens (--tokens)"
+            raise self.error(f"unknown variable {quoted(token.text)}", token, advice)
+        match, width = _TOKEN_VARIABLE.fullmatch(token.text), self.inputs // self.input_tokens
+        place, coordinate = (int(match[1]), int(match[2])) if match else (0, 0)
+        if not (1 <= place <= self.input_tokens and 1 <= coordinate <= width):
+            advice = f"the tokens are 1 to {self.input_tokens} and their coordinates 1 to {width}"
+            raise self.error(f"unknown variable {quoted(token.text)}", token, advice)
+        return self.build.var((place - 1) * width + coordinate - 1)
 
     def count_inputs(self) -> int:
         inputs = self.inputs or max(self.largest, 1)

@@ -58,15 +58,15 @@ def _terms(program: Program) -> list[Term]:
         coefficient = coefficients.get(position)
         if coefficient is None:
             continue
-        opened = _opened(program, position)
-        for factor, node in opened:
+        parts = opened(program, position)
+        for factor, node in parts:
             coefficients[node] = coefficients.get(node, Fraction(0)) + coefficient * factor
-        if not opened:
+        if not parts:
             terms.append((coefficient, position))
     return terms[::-1]
 
 
-def _opened(program: Program, position: int) -> list[Term]:
+def opened(program: Program, position: int) -> list[Term]:
     """One node as a sum of multiples of its arguments, or nothing if it is not one."""
     name, *args = program.nodes[position]
     if name in ("add", "sub"):

@@ -83,6 +83,16 @@ _ENTRIES: dict[str, dict[str, str]] = {
         "publisher": "Prentice-Hall",
         "year": "1966",
     },
+    "imai1986": {
+        "type": "article",
+        "author": "Imai, Hiroshi and Iri, Masao",
+        "title": "An Optimal Algorithm for Approximating a Piecewise Linear Function",
+        "journal": "Journal of Information Processing",
+        "volume": "9",
+        "number": "3",
+        "pages": "159--162",
+        "year": "1986",
+    },
     "nadaraya1964": {
         "type": "article",
         "author": "Nadaraya, Elizbar A.",

@@ -1,0 +1,88 @@
+"""Finite targets: exact rows, one canonical file, and a reader that does not guess."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+
+import pytest
+
+from certiformer.errors import BadInput
+from certiformer.target import SortMap, Table, any_target_from_text
+from certiformer.target.table import finite_from_text
+
+
+def table(*rows, kind="continuous"):
+    exact = tuple((tuple(map(Fraction, x)), tuple(map(Fraction, y))) for x, y in rows)
+    return Table("data.csv", kind, exact)
+
+
+TABLE = table((["0.1", "-3"], ["1/3"]), (["1e-20", "0"], ["7"]))
+
+
+@pytest.mark.parametrize("target", [TABLE, SortMap("sort", 3, 4), table(([1], [0]), ([0], [1]), kind="ids")])
+def test_the_file_gives_back_the_target(target):
+    assert any_target_from_text(target.to_text()) == target
+    assert finite_from_text(target.to_text().encode()) == target
+
+
+def test_sentences_name_the_rows():
+    assert TABLE.sentence("1e-6").startswith(
+        "For every one of the 2 rows of the table, the transformer's output differs"
+    )
+    assert "2^3 = 8 sequences of 3 letters" in SortMap("s", 2, 3).sentence("0.1")
+
+
+def test_all_sequences_are_listed_with_their_sorted_letters():
+    rows = dict(SortMap("sort", 2, 2).rows)
+    assert len(rows) == 4
+    assert rows[(Fraction(1), Fraction(0))] == (1, 0, 0, 1)  # sorted: 0 then 1
+    assert SortMap("sort", 2, 2).find((Fraction(1), Fraction(2))) is None
+    assert SortMap("sort", 2, 2).find((Fraction(1, 2), Fraction(0))) is None
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"rows": [[["1/10"], ["2/4"]]]},  # not reduced
+        {"rows": [[["0.1"], ["2"]]]},  # another spelling of 1/10
+        {"rows": [[["nan"], ["2"]]]},
+        {"rows": [[["1/0"], ["2"]]]},
+        {"rows": [[[0.1], ["2"]]]},  # a float means what it prints as to nobody
+        {"rows": [[["1e5"], ["2"]]]},
+        {"rows": [[[str(2**5000)], ["2"]]]},
+        {"rows": [[["1"], ["2"]], [["1"], ["3"]]]},  # the same inputs twice
+        {"rows": [[["1"], ["2"]], [["1", "2"], ["3"]]]},
+        {"rows": []},
+        {"rows": [[[], ["2"]]]},
+        {"kind": "boxes"},
+        {"kind": "ids", "rows": [[["1/2"], ["2"]]]},
+        {"norm": "l2"},
+        {"extra": 1},
+        {"source": None},
+    ],
+)
+def test_anything_else_is_refused(change):
+    data = json.loads(table((["1"], ["2"])).to_text()) | change
+    text = json.dumps(data, sort_keys=True, separators=(",", ":")) + "\n"
+    with pytest.raises(BadInput):
+        finite_from_text(text)
+
+
+def test_only_the_canonical_bytes_are_read():
+    text = TABLE.to_text()
+    for changed in (text.replace(",", ", ", 1), text[:-1], text.replace('"norm":"max"', '"norm":"max","norm":"max"')):
+        with pytest.raises(BadInput):
+            finite_from_text(changed)
+
+
+@pytest.mark.parametrize("sizes", [(0, 3), (3, 0), (True, 3), (10_001, 1), (10_000, 10_000)])
+def test_impossible_sizes_of_sorting_are_refused(sizes):
+    with pytest.raises(BadInput):
+        SortMap("sort", *sizes)
+
+
+def test_formulas_are_still_read_as_formulas():
+    assert finite_from_text('{"format":"certiformer-target-1"}') is None
+    with pytest.raises(BadInput):
+        any_target_from_text('{"format":"certiformer-target-1"}')
