@@ -250,6 +250,7 @@ def test_other_kinds_of_blocks_are_not_prototypes():
     ):
         assert as_prototypes(network_of(base_model(blocks=blocks))) is None
     assert as_prototypes(network_of(base_model(loops=2))) is None
+    assert as_prototypes(network_of(base_model(readout=Readout("register", 0)))) is None
     assert as_prototypes(network_of(base_model())) is not None
 
 

@@ -116,7 +116,7 @@ def test_two_outputs_are_refused():
 @pytest.mark.parametrize("count", [0, 1, 3])
 def test_another_number_of_children_is_refused(count):
     target, model = built("x1 + x2", "[0,1]^2", (3, 3))
-    with pytest.raises(Refused, match="children for 2 groups"):
+    with pytest.raises(Refused, match="children for 2 parts"):
         prove(sum_node("9", *["2"] * count), problem_of(target, model), local)
 
 

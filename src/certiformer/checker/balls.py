@@ -148,9 +148,22 @@ class BallDomain:
 
     def axes(self, chosen: tuple[int, ...]) -> BallDomain:
         """The domain of the chosen axes alone, in the given order."""
-        part = object.__new__(BallDomain)
-        part.ends = [self.ends[i] for i in chosen]
-        return part
+        return BallDomain.between([self.ends[i] for i in chosen])
+
+    @staticmethod
+    def between(ends: list[tuple[arb, ...]]) -> BallDomain:
+        """The domain with the given ends."""
+        domain = object.__new__(BallDomain)
+        domain.ends = ends
+        return domain
+
+    def along(self, direction: tuple[int, ...]) -> BallDomain:
+        """The range of direction . x over the domain."""
+        pairs = [
+            (c * low, c * high) if c > 0 else (c * high, c * low)
+            for c, (low, high) in zip(direction, self.ends, strict=True)
+        ]
+        return BallDomain.between([(sum((a for a, _ in pairs), ZERO), sum((b for _, b in pairs), ZERO))])
 
     def box(self, cell: Cell) -> Box:
         """An outward box around the real points a + (b - a) [k, k + 1] / 2^m of every axis."""

@@ -1,8 +1,8 @@
 """`check`: decide from the files of a run folder alone whether its claim is proved.
 
 Nothing that the search said is believed except what is claimed; every leaf, hypothesis, constant and witness is
-recomputed in ball arithmetic. The verdict is data: `proved`, `refuted`, `undecided`, `invalid` as claimed and confirmed,
-or `refused` with the reason when the evidence does not hold.
+recomputed in ball arithmetic. The verdict is data: `proved`, `refuted`, `undecided`, `invalid` as claimed and
+confirmed, or `refused` with the reason when the evidence does not hold.
 """
 
 from __future__ import annotations
@@ -17,9 +17,11 @@ from flint import arb
 from certiformer.certificate import Boxes, Outcome, Witness, decimal_text
 from certiformer.checker.balls import ZERO, Box, ball, exact, larger, smaller
 from certiformer.checker.claim import Claim, read_claim
+from certiformer.checker.points import FiniteProblem
 from certiformer.checker.pool import prove_boxes
 from certiformer.checker.problem import Problem
-from certiformer.checker.rules import Refused, prove
+from certiformer.checker.rules import Refused, finite, prove, stated_bound
+from certiformer.checker.run_claim import confirm_run_error
 from certiformer.checker.taylor import bounds
 from certiformer.errors import BadInput
 
@@ -70,6 +72,8 @@ def check(directory: str | Path, *, workers: int | None = None, progress: Progre
 
 def _decide(claim: Claim, folder: Path, workers: int | None, progress: Progress | None) -> Verdict:
     certificate = claim.certificate
+    if certificate.run_error is not None:
+        confirm_run_error(claim, folder, certificate.run_error)
     lower = None if certificate.witness is None else error_lower(claim.problem, certificate.witness)
     shown = None if lower is None else decimal(lower, up=False)
     if certificate.outcome is Outcome.REFUTED:
@@ -85,7 +89,12 @@ def _decide(claim: Claim, folder: Path, workers: int | None, progress: Progress 
     def boxes(node: Boxes, problem: Problem, path: tuple[int, ...], limit: arb) -> arb:
         return prove_boxes(claim, folder, node, problem, path, limit, workers, progress)
 
-    upper = prove(certificate.proof, claim.problem, boxes)
+    if isinstance(claim.problem, FiniteProblem):
+        upper = finite.prove(certificate.proof, claim.problem, progress)
+        if not upper <= stated_bound(certificate.proof):
+            raise Refused(f"the proof claims {certificate.proof.bound} but only {float(upper):.6g} is proved")
+    else:
+        upper = prove(certificate.proof, claim.problem, boxes)
     if not upper <= ball(claim.epsilon):
         raise Refused(f"the proof only gives {float(upper):.6g}, which exceeds epsilon = {certificate.epsilon}")
     if lower is not None and lower > upper:
@@ -93,8 +102,10 @@ def _decide(claim: Claim, folder: Path, workers: int | None, progress: Progress 
     return Verdict("proved", 2, decimal(upper, up=True), shown, "every step was recomputed", claim.sentence(), claim)
 
 
-def error_lower(problem: Problem, witness: Witness) -> arb:
+def error_lower(problem: Problem | FiniteProblem, witness: Witness) -> arb:
     """A lower bound of |left - right| at the witness, an exact rational point that must lie in the domain."""
+    if isinstance(problem, FiniteProblem):
+        return problem.error_lower(witness)
     point = [ball(exact(text)) for text in witness.point]
     if len(point) != problem.domain.dimension or not problem.domain.contains(point):
         raise Refused("the recorded witness is not a point of the domain")

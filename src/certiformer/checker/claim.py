@@ -1,7 +1,7 @@
 """What is claimed, read from the files of a run folder and from nothing else.
 
-The seals are compared first: a byte changed by accident is named at once. Seals can be recomputed by anybody; everything
-after them is re-derived from the content.
+The seals are compared first: a byte changed by accident is named at once. Seals can be recomputed by anybody;
+everything after them is re-derived from the content.
 """
 
 from __future__ import annotations
@@ -22,11 +22,20 @@ from certiformer.certificate import (
 )
 from certiformer.checker.balls import BallDomain, working_precision
 from certiformer.checker.network import Network
-from certiformer.checker.problem import Problem, ProgramFunction
+from certiformer.checker.points import FiniteProblem, PointNetwork
+from certiformer.checker.problem import Function, Problem, ProgramFunction
 from certiformer.checker.prototypes import as_prototypes
 from certiformer.checker.rules.refusal import Refused
 from certiformer.checker.weights import read_model
-from certiformer.target import Target, claim_sentence, formula, parse_epsilon, target_from_text
+from certiformer.target import (
+    AnyTarget,
+    FiniteTarget,
+    Target,
+    Teacher,
+    any_target_from_text,
+    parse_epsilon,
+    sentence_of,
+)
 
 SEALED = (MODEL, CONFIG, TARGET, LEAVES)
 
@@ -36,16 +45,14 @@ class Claim:
     """The claim of a run folder: certificate, target, epsilon, leaves, and the functions in balls."""
 
     certificate: Certificate
-    target: Target
+    target: AnyTarget
     epsilon: Fraction
     leaves: bytes
-    problem: Problem
+    problem: Problem | FiniteProblem
 
     def sentence(self) -> str:
         """The claim in one plain sentence."""
-        target, epsilon = self.target, self.certificate.epsilon
-        sizes = target.domain.dimension, len(target.program.outputs)
-        return claim_sentence(*sizes, str(target.domain), formula(target.program), epsilon)
+        return sentence_of(self.target, self.certificate.epsilon)
 
 
 def read_claim(directory: Path) -> Claim:
@@ -59,13 +66,42 @@ def read_claim(directory: Path) -> Claim:
             raise Refused(f"{name} was changed after the certificate was sealed: its hash does not match")
     if set(certificate.seals) != set(SEALED):
         raise Refused("the certificate seals files that it should not, or misses one")
-    target = target_from_text(contents[TARGET].decode("utf-8", errors="replace"))
-    network = Network(*read_model(contents[CONFIG], contents[MODEL]))
-    domain = BallDomain(target.domain)
-    if network.dimension != domain.dimension or network.dimension != target.program.inputs:
-        raise Refused(f"the transformer reads {network.dimension} numbers, the target {target.program.inputs}")
-    if network.outputs != len(target.program.outputs):
-        raise Refused(f"the transformer has {network.outputs} outputs, the target {len(target.program.outputs)}")
-    left = as_prototypes(network) or network
-    problem = Problem(left, ProgramFunction(target.program), domain)
+    target = any_target_from_text(contents[TARGET].decode("utf-8", errors="replace"))
+    config, tensors = read_model(contents[CONFIG], contents[MODEL])
+    problem = (
+        _finite(target, PointNetwork(config, tensors))
+        if isinstance(target, FiniteTarget)
+        else _on_box(target, Network(config, tensors))
+    )
     return Claim(certificate, target, parse_epsilon(certificate.epsilon), contents[LEAVES], problem)
+
+
+def _on_box(target: Target | Teacher, network: Network) -> Problem:
+    domain = BallDomain(target.domain)
+    if network.config["input"]["kind"] != "continuous":
+        raise Refused("the transformer reads token ids, the target numbers from a box")
+    right = _right(target)
+    if network.dimension != domain.dimension:
+        raise Refused(f"the transformer reads {network.dimension} numbers, the target {domain.dimension}")
+    if network.outputs != right.outputs:
+        raise Refused(f"the transformer has {network.outputs} outputs, the target {right.outputs}")
+    return Problem(as_prototypes(network) or network, right, domain)
+
+
+def _right(target: Target | Teacher) -> Function:
+    """The target in balls: a program, or a teacher's weights read like those of the transformer itself."""
+    if isinstance(target, Target):
+        return ProgramFunction(target.program)
+    teacher = Network(*read_model(target.config, target.tensors))
+    if teacher.config["input"]["kind"] != "continuous" or teacher.dimension != target.domain.dimension:
+        raise Refused("the teacher does not read numbers from the box of the claim")
+    return teacher
+
+
+def _finite(target: FiniteTarget, network: PointNetwork) -> FiniteProblem:
+    if network.config["input"]["kind"] != target.kind:
+        raise Refused(f"the transformer reads {network.config['input']['kind']} inputs, the target {target.kind} ones")
+    if (network.dimension, network.outputs) != (target.inputs, target.outputs):
+        wanted = f"the target has {target.inputs} and {target.outputs}"
+        raise Refused(f"the transformer has {network.dimension} inputs and {network.outputs} outputs, {wanted}")
+    return FiniteProblem(network, target)

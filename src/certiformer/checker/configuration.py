@@ -21,7 +21,7 @@ _TOP = {
     "format": (FORMAT,), "dtype": tuple(DTYPES), "input": dict, "width": 1, "registers": 0, "code": dict,
     "blocks": list, "loops": 1, "readout": dict, "outputs": 1,
 }  # fmt: skip
-_INPUT = {"continuous": {"tokens": 1, "width": 1}}
+_INPUT = {"continuous": {"tokens": 1, "width": 1}, "ids": {"tokens": 1, "vocabulary": 1}}
 _CODE = {
     "none": {},
     "one-hot": {"offset": 0},
@@ -29,7 +29,7 @@ _CODE = {
     "circle": {"offset": 0, "period": 1},
     "table": {},
 }
-_READOUT = {"token": {"token": 0}, "mean": {}, "sum": {}, "all": {}}
+_READOUT = {"token": {"token": 0}, "register": {"token": 0}, "mean": {}, "sum": {}, "all": {}}
 _BLOCK = {"attention": _PART, "ffn": _PART, "norm": _PART}
 _OPTIONS = {
     "heads": list, "bias": _FLAG, "scale": ("inverse-sqrt", "unit"), "mask": ("none", "causal", "table"),
@@ -54,7 +54,8 @@ def check_config(config: Any) -> dict[str, Any]:
     needed = {"one-hot": tokens, "circle": 2}.get(code["kind"], code.get("width", 0))
     if code.get("offset", 0) + needed > config["width"]:
         raise _problem("the position code does not fit into the width")
-    if config["readout"].get("token", 0) >= tokens:
+    rows = config["registers"] if config["readout"]["kind"] == "register" else tokens
+    if config["readout"].get("token", 0) >= rows:
         raise _problem("the read-out token does not exist")
     return config
 
@@ -102,9 +103,13 @@ def _problem(reason: str) -> BadInput:
 
 def expected_shapes(config: dict[str, Any]) -> dict[str, tuple[int, ...]]:
     """The name and shape of every tensor that a configuration calls for."""
-    n, d_in, d = config["input"]["tokens"], config["input"]["width"], config["width"]
+    n, d = config["input"]["tokens"], config["width"]
     total = n + config["registers"]
-    shapes: dict[str, tuple[int, ...]] = {"embed.weight": (d_in, d), "embed.bias": (d,)}
+    shapes: dict[str, tuple[int, ...]] = {}
+    if config["input"]["kind"] == "continuous":
+        shapes |= {"embed.weight": (config["input"]["width"], d), "embed.bias": (d,)}
+    else:
+        shapes["embed.weight"] = (config["input"]["vocabulary"], d)
     if config["registers"]:
         shapes["registers"] = (config["registers"], d)
     if config["code"]["kind"] == "table":

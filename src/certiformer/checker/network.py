@@ -34,7 +34,8 @@ class Network:
 
     def __init__(self, config: dict[str, Any], tensors: dict[str, Tensor]):
         self.config, self.tensors = config, tensors
-        self.tokens, self.token_width = config["input"]["tokens"], config["input"]["width"]
+        # A token id is one number; only `checker.points` gives it a meaning.
+        self.tokens, self.token_width = config["input"]["tokens"], config["input"].get("width", 1)
         self.registers = config["registers"]
         self.dimension = self.tokens * self.token_width
         readout = config["readout"]["kind"]
@@ -48,22 +49,24 @@ class Network:
     def forms(self, box: Box, order: int) -> list[Form]:
         """The forms of all outputs on `box`."""
         tab = taylor.table(self.dimension, order)
-        h = self._embed(tab, box)
+        h = self.embed(tab, box)
         blocks = self.config["blocks"]
         for loop in range(self.config["loops"]):
             for b in range(len(blocks)):
                 last = loop == self.config["loops"] - 1 and b == len(blocks) - 1
-                h = self._block(h, b, self._read_rows() if last else list(range(h.shape[0])))
+                h = self._block(h, b, self.read_rows() if last else list(range(h.shape[0])))
         if not blocks:
-            h = h.rows(self._read_rows())
+            h = h.rows(self.read_rows())
         return self._readout(h)
 
-    def _read_rows(self) -> list[int]:
+    def read_rows(self) -> list[int]:
         readout = self.config["readout"]
+        if readout["kind"] == "register":
+            return [readout["token"]]
         data = range(self.registers, self.registers + self.tokens)
         return [self.registers + readout["token"]] if readout["kind"] == "token" else list(data)
 
-    def _embed(self, tab: Table, box: Box) -> Stream:
+    def embed(self, tab: Table, box: Box) -> Stream:
         weight, bias = self.tensors["embed.weight"], self.tensors["embed.bias"].row()
         width = self.config["width"]
         n, total = self.tokens, self.tokens + self.registers
@@ -112,15 +115,9 @@ class Network:
         return result
 
     def _block(self, h: Stream, b: int, rows: list[int]) -> Stream:
-        block, prefix = self.config["blocks"][b], f"blocks.{b}"
-        norm, attention, ffn = block["norm"], block["attention"], block["ffn"]
-        kept = h.rows(rows) if rows != list(range(h.shape[0])) else h
-        if attention is not None:
-            u = self._norm(h, f"{prefix}.norm.attention", norm) if norm and norm["place"] == "pre" else h
-            out = self._attention(u, prefix, attention, rows)
-            kept = stream.plus(kept, out) if attention["residual"] else out
-            if norm and norm["place"] == "post":
-                kept = self._norm(kept, f"{prefix}.norm.attention", norm)
+        kept = self.attended(h, b, rows)
+        block = self.config["blocks"][b]
+        norm, ffn, prefix = block["norm"], block["ffn"], f"blocks.{b}"
         if ffn is not None:
             u = self._norm(kept, f"{prefix}.norm.ffn", norm) if norm and norm["place"] == "pre" else kept
             out = self._ffn(u, f"{prefix}.ffn", ffn)
@@ -129,7 +126,20 @@ class Network:
                 kept = self._norm(kept, f"{prefix}.norm.ffn", norm)
         return kept
 
-    def _matrix(self, name: str, *lead: int) -> tuple[arb_mat, arb_mat]:
+    def attended(self, h: Stream, b: int, rows: list[int]) -> Stream:
+        """The given rows after the attention part of block b."""
+        block, prefix = self.config["blocks"][b], f"blocks.{b}"
+        norm, attention = block["norm"], block["attention"]
+        kept = h.rows(rows) if rows != list(range(h.shape[0])) else h
+        if attention is not None:
+            u = self._norm(h, f"{prefix}.norm.attention", norm) if norm and norm["place"] == "pre" else h
+            out = self._attention(u, prefix, attention, rows)
+            kept = stream.plus(kept, out) if attention["residual"] else out
+            if norm and norm["place"] == "post":
+                kept = self._norm(kept, f"{prefix}.norm.attention", norm)
+        return kept
+
+    def matrix(self, name: str, *lead: int) -> tuple[arb_mat, arb_mat]:
         """A weight matrix and its absolute value, kept for the next box."""
         key = (name, *lead)
         if key not in self._matrices:
@@ -138,14 +148,14 @@ class Network:
         return self._matrices[key], self._matrices[("size", *key)]
 
     def _ffn(self, u: Stream, name: str, ffn: dict[str, Any]) -> Stream:
-        hidden = stream.linear(u, *self._matrix(f"{name}.up"), self.tensors[f"{name}.up_bias"].row())
+        hidden = stream.linear(u, *self.matrix(f"{name}.up"), self.tensors[f"{name}.up_bias"].row())
         if ffn["kind"] == "relu":
             hidden = stream.relu(hidden)
         elif ffn["kind"] == "gelu":
             rows, columns = hidden.shape
-            forms = [[_gelu(hidden.form(r, c)) for c in range(columns)] for r in range(rows)]
+            forms = [[gelu(hidden.form(r, c)) for c in range(columns)] for r in range(rows)]
             hidden = stream.from_forms(u.table, forms)
-        return stream.linear(hidden, *self._matrix(f"{name}.down"), self.tensors[f"{name}.down_bias"].row())
+        return stream.linear(hidden, *self.matrix(f"{name}.down"), self.tensors[f"{name}.down_bias"].row())
 
     def _norm(self, h: Stream, name: str, norm: dict[str, Any]) -> Stream:
         """(h - mean) / sqrt(variance + epsilon) * scale + shift, row by row."""
@@ -179,7 +189,7 @@ class Network:
             for head in range(group["count"]):
                 name = f"{prefix}.attention.groups.{g}"
                 mixed = self._head(u, queries, name, head, attention, group, rows)
-                out = stream.plus(out, stream.linear(mixed, *self._matrix(f"{name}.output", head)))
+                out = stream.plus(out, stream.linear(mixed, *self.matrix(f"{name}.output", head)))
         return out
 
     def _head(
@@ -190,9 +200,9 @@ class Network:
             part: self.tensors[f"{name}.{part}_bias"].row(head) if attention["bias"] else None
             for part in ("query", "key", "value")
         }
-        q = stream.linear(queries, *self._matrix(f"{name}.query", head), biases["query"])
-        k = stream.linear(u, *self._matrix(f"{name}.key", head), biases["key"])
-        v = stream.linear(u, *self._matrix(f"{name}.value", head), biases["value"])
+        q = stream.linear(queries, *self.matrix(f"{name}.query", head), biases["query"])
+        k = stream.linear(u, *self.matrix(f"{name}.key", head), biases["key"])
+        v = stream.linear(u, *self.matrix(f"{name}.value", head), biases["value"])
         factor = ONE if attention["scale"] == "unit" else arb(group["key"]).rsqrt()
         scores = stream.contract(q, stream.transpose(k))
         result = []
@@ -227,7 +237,7 @@ class Network:
         if kind in ("mean", "sum"):
             pool = arb_mat(1, count, [ONE / count if kind == "mean" else ONE] * count)
             h = Stream(h.table, {i: pool * m for i, m in h.coef.items()}, pool * h.rem)
-        weight, weight_size = self._matrix("readout.weight")
+        weight, weight_size = self.matrix("readout.weight")
         out = stream.linear(h, weight, weight_size, self.tensors["readout.bias"].row())
         return [out.form(r, c) for r in range(out.shape[0]) for c in range(out.shape[1])]
 
@@ -239,7 +249,7 @@ def _total(forms: list[Form]) -> Form:
     return result
 
 
-def _gelu(x: Form) -> Form:
+def gelu(x: Form) -> Form:
     """x Phi(x) with Phi(x) = (1 + erf(x / sqrt 2)) / 2."""
     erf = FormAlgebra(x.table).erf(taylor.scale(x, arb(2).rsqrt()))
     return taylor.multiply(x, taylor.scale(taylor.add(erf, taylor.constant(x.table, ONE)), HALF))

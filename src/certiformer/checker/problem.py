@@ -47,6 +47,31 @@ class ProgramFunction:
 
 
 @dataclass(frozen=True)
+class SelectedOutput:
+    """One output of a function."""
+
+    function: Function
+    output: int
+
+    @property
+    def outputs(self) -> int:
+        return 1
+
+    def forms(self, box: Box, order: int) -> list[Form]:
+        return [self.function.forms(box, order)[self.output]]
+
+    def restrict(self, box: Box) -> SelectedOutput:
+        return SelectedOutput(self.function.restrict(box), self.output)
+
+
+def select(function: Function, output: int) -> Function:
+    """One output of a function, as simply as it can be had."""
+    if isinstance(function, ProgramFunction):
+        return ProgramFunction(function.program.select(output))
+    return SelectedOutput(function, output)
+
+
+@dataclass(frozen=True)
 class Problem:
     """The statement `sup over domain, max over outputs, |left - right| <= bound` for a bound still to be proved."""
 

@@ -289,11 +289,11 @@ def as_prototypes(network: Network) -> Prototypes | None:
     if len(blocks) != 1 or config["loops"] != 1 or blocks[0]["ffn"] or blocks[0]["norm"] or not blocks[0]["attention"]:
         return None
     attention = blocks[0]["attention"]
-    if attention["kind"] != "softmax":
+    if attention["kind"] != "softmax" or config["readout"]["kind"] == "register":  # prototypes meet a data token
         return None
     tokens = _AffineTokens(network)
     read = network.tensors["readout.weight"].matrix()
-    rows = [row - network.registers for row in network._read_rows()]
+    rows = [row - network.registers for row in network.read_rows()]
     kind, width = config["readout"]["kind"], config["outputs"]
     share = arb(fmpq(1, len(rows))) if kind == "mean" else ONE
     weight = [[ZERO] * network.outputs for _ in range(network.dimension)]

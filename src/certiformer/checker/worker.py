@@ -11,8 +11,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from certiformer.certificate import Boxes, Sum, Triangle, digest
+from certiformer.certificate import Boxes, Inner, digest
 from certiformer.checker.claim import Claim, read_claim
+from certiformer.checker.points import FiniteProblem
 from certiformer.checker.problem import Problem
 from certiformer.checker.rules import Refused, stated_bound, subproblems
 from certiformer.checker.rules.boxes import prove_piece
@@ -22,8 +23,10 @@ from certiformer.errors import BadInput
 def _descend(claim: Claim, path: list[int]) -> tuple[Boxes, Problem]:
     """The boxes node at `path` of the proof tree, and what it speaks of."""
     node, problem = claim.certificate.proof, claim.problem
+    if isinstance(problem, FiniteProblem):
+        raise Refused("a claim about a finite set of rows has no boxes")
     for position in path:
-        if not isinstance(node, Sum | Triangle):
+        if not isinstance(node, Inner):
             raise Refused("the request names a node of the proof tree that does not exist")
         problem = subproblems(node, problem)[0][position]
         node = node.children[position]

@@ -1,7 +1,7 @@
 """The rules of proof trees, one module each, and the walk that applies them.
 
 `prove(node, problem, ...)` returns an upper bound of sup |left - right| that is at most the node's bound, or raises
-`Refused`. The sum and triangle rules recurse; boxes and theorems are leaves.
+`Refused`. The rules triangle, sum, outputs and ridges recurse; boxes and theorems are leaves.
 """
 
 from __future__ import annotations
@@ -10,16 +10,40 @@ from collections.abc import Callable
 
 from flint import arb
 
-from certiformer.certificate import Boxes, Node, Sum, Theorem, Triangle
-from certiformer.checker.balls import ZERO, ball
+from certiformer.certificate import Boxes, Finite, Inner, Node, Outputs, Ridges, Theorem, Triangle
+from certiformer.certificate.tree import rule_name
+from certiformer.checker.balls import ZERO, larger
 from certiformer.checker.problem import Problem
+from certiformer.checker.rules import (
+    exact_gather,
+    korovkin_ridges,
+    outputs,
+    piecewise_linear,
+    position_gating,
+    ridge_temperatures,
+    ridges,
+    shifted_grids,
+    sigmoid_heads,
+    squares_rbf,
+    temperatures,
+    triangle,
+    voronoi_first_order,
+    voronoi_second_order,
+)
 from certiformer.checker.rules import sum as sum_rule
-from certiformer.checker.rules import triangle, voronoi_first_order, voronoi_second_order
 from certiformer.checker.rules.refusal import Refused as Refused
-from certiformer.errors import BadInput
-from certiformer.target import parse_epsilon
+from certiformer.checker.rules.stated import stated_bound as stated_bound
 
 THEOREMS = {
+    "shifted_grids": shifted_grids.check,
+    "ridge_temperatures": ridge_temperatures.check,
+    "temperatures": temperatures.check,
+    "exact_gather": exact_gather.check,
+    "position_gating": position_gating.check,
+    "piecewise_linear": piecewise_linear.check,
+    "sigmoid_heads": sigmoid_heads.check,
+    "squares_rbf": squares_rbf.check,
+    "korovkin_ridges": korovkin_ridges.check,
     "voronoi_first_order": voronoi_first_order.check,
     "voronoi_second_order": voronoi_second_order.check,
 }
@@ -27,21 +51,18 @@ THEOREMS = {
 BoxProver = Callable[[Boxes, Problem, tuple[int, ...], arb], arb]
 
 
-def stated_bound(node: Node) -> arb:
-    """The bound a node claims, as a ball of its exact decimal text."""
-    try:
-        return ball(parse_epsilon(node.bound)).lower()
-    except BadInput as error:
-        raise Refused(f"the bound {node.bound!r} of a proof node is not a positive number: {error}") from None
-
-
-def subproblems(node: Sum | Triangle, problem: Problem) -> tuple[list[Problem], arb]:
-    """The problems of a node's children, and what the step itself adds to the sum of their bounds."""
+def subproblems(node: Inner, problem: Problem) -> tuple[list[Problem], arb]:
+    """The problems of a node's children, and what the step itself adds to their bounds."""
     if isinstance(node, Triangle):
         return triangle.children(node, problem), ZERO
-    problems, spent = sum_rule.split(problem)
+    if isinstance(node, Ridges):
+        return ridges.split(node, problem)
+    if isinstance(node, Outputs):
+        problems, spent = outputs.split(problem), ZERO
+    else:
+        problems, spent = sum_rule.split(problem)
     if len(problems) != len(node.children):
-        raise Refused(f"the sum node has {len(node.children)} children for {len(problems)} groups of variables")
+        raise Refused(f"the {rule_name(node)} node has {len(node.children)} children for {len(problems)} parts")
     return problems, spent
 
 
@@ -50,6 +71,8 @@ def prove(node: Node, problem: Problem, boxes: BoxProver, path: tuple[int, ...] 
     limit = stated_bound(node)
     if isinstance(node, Boxes):
         proved = boxes(node, problem, path, limit)
+    elif isinstance(node, Finite):
+        raise Refused("the rule finite needs a claim about a finite set of rows, not about a box")
     elif isinstance(node, Theorem):
         if node.id not in THEOREMS:
             raise Refused(f"the certificate rests on a theorem that this checker does not know: {node.id!r}")
@@ -57,7 +80,8 @@ def prove(node: Node, problem: Problem, boxes: BoxProver, path: tuple[int, ...] 
     else:
         problems, proved = subproblems(node, problem)
         for position, (child, part) in enumerate(zip(node.children, problems, strict=True)):
-            proved = proved + prove(child, part, boxes, (*path, position))
+            bound = prove(child, part, boxes, (*path, position))
+            proved = larger(proved, bound) if isinstance(node, Outputs) else proved + bound
         proved = proved.upper()
     if not proved <= limit:
         raise Refused(

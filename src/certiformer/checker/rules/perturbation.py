@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from flint import arb
 
 from certiformer.checker.balls import ZERO, BallDomain, Box, larger
-from certiformer.checker.prototypes import Prototypes, scores_at_centre
+from certiformer.checker.prototypes import Head, Prototypes, scores_at_centre
 from certiformer.checker.rules.refusal import Refused
 
 
@@ -29,14 +29,24 @@ class IdealHead:
     values: list[list[arb]]
 
 
-def registers_only(left: object, domain: BallDomain) -> Prototypes:
-    """The single head over the register tokens; the data token's own key is dropped by the rule *lists*."""
-    if not isinstance(left, Prototypes) or len(left.heads) != 1:
-        raise Refused("the transformer is not one softmax head over register tokens, as the theorem requires")
-    head, registers = left.heads[0], left.registers
+def registers_only(left: object, domain: BallDomain, heads: int = 1) -> Prototypes:
+    """The heads over the register tokens alone; the data token's own key is dropped by the rule *lists*."""
+    if not isinstance(left, Prototypes) or len(left.heads) != heads:
+        wanted = "one softmax head" if heads == 1 else f"{heads} softmax heads"
+        raise Refused(f"the transformer is not {wanted} over register tokens, as the theorem requires")
+    box, slack, kept = domain.box(((0, 0),) * domain.dimension), list(left.slack), []
+    for head in left.heads:
+        tail = _self_weight(head, left.registers, box)
+        kept.append(head.only(range(left.registers)))
+        for o in range(left.outputs):
+            slack[o] = (slack[o] + tail * head.spread(o)).upper()
+    return replace(left, heads=kept, slack=slack)
+
+
+def _self_weight(head: Head, registers: int, box: Box) -> arb:
+    """An upper bound of the weight that the head puts on tokens that are not registers."""
     if len(head.offsets) < registers:
         raise Refused("some register tokens are masked, which the theorem does not allow")
-    box = domain.box(((0, 0),) * domain.dimension)
     middle = scores_at_centre(head, box)
     reference = max(range(registers), key=lambda j: middle[j].mid())
     tail = ZERO
@@ -45,15 +55,25 @@ def registers_only(left: object, domain: BallDomain) -> Prototypes:
         for a, b, r in zip(head.slopes[j], head.slopes[reference], box.radius, strict=True):
             reach = reach + abs(a - b) * r
         tail = tail + reach.exp().upper()
-    slack = list(left.slack)
-    for o in range(left.outputs):
-        slack[o] = (slack[o] + tail * head.spread(o)).upper()
-    return replace(left, heads=[head.only(range(registers))], slack=slack)
+    return tail
 
 
 def charge(left: Prototypes, ideal: IdealHead, domain: BallDomain) -> list[arb]:
     """Upper bounds, one an output, of |stored transformer - ideal head| over the domain."""
-    head, box = left.heads[0], domain.box(((0, 0),) * domain.dimension)
+    return charge_heads(left, [ideal], domain)
+
+
+def charge_heads(left: Prototypes, ideals: list[IdealHead], domain: BallDomain) -> list[arb]:
+    """The same for a sum of heads, compared one by one in the stored order."""
+    box = domain.box(((0, 0),) * domain.dimension)
+    if len(left.heads) != len(ideals):
+        raise Refused(f"the transformer has {len(left.heads)} heads, the theorem speaks of {len(ideals)}")
+    shifts = [_shift(head, ideal, box) for head, ideal in zip(left.heads, ideals, strict=True)]
+    return [_output_charge(left, ideals, box, shifts, o) for o in range(left.outputs)]
+
+
+def _shift(head: Head, ideal: IdealHead, box: Box) -> arb:
+    """tanh(osc/4) of the lemma for the differences of the scores."""
     if len(head.offsets) != len(ideal.offsets):
         raise Refused(f"the transformer has {len(head.offsets)} prototypes, the theorem speaks of {len(ideal.offsets)}")
     largest = ZERO
@@ -65,19 +85,18 @@ def charge(left: Prototypes, ideal: IdealHead, domain: BallDomain) -> list[arb]:
             gap = gap + (a - b) * c
             reach = reach + abs(a - b) * r
         largest = larger(largest, (abs(gap) + reach).upper())
-    shift = (largest / 2).tanh().upper()  # osc <= 2 largest, so tanh(osc/4) <= tanh(largest/2)
-    return [_output_charge(left, ideal, box, shift, o) for o in range(left.outputs)]
+    return (largest / 2).tanh().upper()  # osc <= 2 largest, so tanh(osc/4) <= tanh(largest/2)
 
 
-def _output_charge(left: Prototypes, ideal: IdealHead, box: Box, shift: arb, o: int) -> arb:
-    stored = [value[o] for value in left.heads[0].values]
-    wanted = [value[o] for value in ideal.values]
-    distance = ZERO
-    for a, b in zip(stored, wanted, strict=True):
-        distance = larger(distance, abs(a - b).upper())
-    affine = left.bias[o]
-    reach = ZERO
+def _output_charge(left: Prototypes, ideals: list[IdealHead], box: Box, shifts: list[arb], o: int) -> arb:
+    affine, reach = left.bias[o], ZERO
     for i in range(left.dimension):
         affine = affine + left.weight[i][o] * box.centre[i]
         reach = reach + abs(left.weight[i][o]) * box.radius[i]
-    return (left.heads[0].spread(o) * shift + distance + abs(affine) + reach + left.slack[o]).upper()
+    total = abs(affine) + reach + left.slack[o]
+    for head, ideal, shift in zip(left.heads, ideals, shifts, strict=True):
+        distance = ZERO
+        for stored, wanted in zip(head.values, ideal.values, strict=True):
+            distance = larger(distance, abs(stored[o] - wanted[o]).upper())
+        total = total + head.spread(o) * shift + distance
+    return total.upper()

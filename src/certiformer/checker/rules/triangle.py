@@ -9,7 +9,8 @@ from the certificate and needs no relation to A or B beyond the two bounds. QED.
 from __future__ import annotations
 
 from certiformer.certificate import Triangle
-from certiformer.checker.problem import Problem, ProgramFunction
+from certiformer.checker.problem import Problem
+from certiformer.checker.ridge_program import as_ridges
 from certiformer.checker.rules.refusal import Refused
 from certiformer.errors import BadInput
 from certiformer.target import Program
@@ -23,5 +24,5 @@ def children(node: Triangle, problem: Problem) -> list[Problem]:
         raise Refused(str(error)) from None
     if program.inputs != problem.domain.dimension or len(program.outputs) != problem.left.outputs:
         raise Refused("the intermediate program does not have the inputs and outputs of the claim")
-    middle = ProgramFunction(program)
+    middle = as_ridges(program)
     return [Problem(problem.left, middle, problem.domain), Problem(middle, problem.right, problem.domain)]

@@ -1,0 +1,148 @@
+"""Affine functions: which targets are affine, and which stored transformers must be.
+
+`affine_outputs` reads a target exactly as it is written; it runs the program in the algebra of affine functions, where a
+product needs a constant factor and every other function needs constant arguments. Nothing is simplified: `x1*x2 - x2*x1` is
+refused, as is `0*log(x1)`, which has no value everywhere.
+
+An attention whose scores do not depend on the input mixes its tokens by a fixed matrix. `require_constant_scores`
+checks that with the stored numbers themselves: what carries x must have weight zero in every query and key, not a small
+weight.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from flint import arb
+
+from certiformer.checker.balls import ONE, ZERO, Box, ConstantAlgebra
+from certiformer.checker.network import Network
+from certiformer.checker.problem import Problem, ProgramFunction, error_upper
+from certiformer.checker.rules.refusal import Refused
+from certiformer.target import Program, fold
+
+
+@dataclass(frozen=True)
+class Affine:
+    """slope . x + constant, in balls."""
+
+    slope: tuple[arb, ...]
+    constant: arb
+
+    @property
+    def is_constant(self) -> bool:
+        return all(s.is_zero() for s in self.slope)
+
+    def plus(self, other: Affine, factor: arb = ONE) -> Affine:
+        slope = tuple(a + factor * b for a, b in zip(self.slope, other.slope, strict=True))
+        return Affine(slope, self.constant + factor * other.constant)
+
+    def times(self, factor: arb) -> Affine:
+        return Affine(tuple(factor * s for s in self.slope), factor * self.constant)
+
+
+class AffineAlgebra:
+    """Runs a target program in affine functions: an algebra for `target.fold`."""
+
+    def __init__(self, inputs: int):
+        self.inputs, self.constants = inputs, ConstantAlgebra()
+
+    def known(self, value: arb) -> Affine:
+        if not value.is_finite():
+            raise Refused("the target divides by zero or leaves the domain of a function")
+        return Affine((ZERO,) * self.inputs, value)
+
+    def variable(self, axis: int) -> Affine:
+        return Affine(tuple(ONE if i == axis else ZERO for i in range(self.inputs)), ZERO)
+
+    def constant(self, text: str) -> Affine:
+        return self.known(self.constants.constant(text))
+
+    def neg(self, a: Affine) -> Affine:
+        return a.times(-ONE)
+
+    def add(self, a: Affine, b: Affine) -> Affine:
+        return a.plus(b)
+
+    def sub(self, a: Affine, b: Affine) -> Affine:
+        return a.plus(b, -ONE)
+
+    def mul(self, a: Affine, b: Affine) -> Affine:
+        if a.is_constant:
+            return b.times(a.constant)
+        return a.times(self._constant(b, "a product of two expressions with variables"))
+
+    def div(self, a: Affine, b: Affine) -> Affine:
+        divisor = self._constant(b, "a quotient by an expression with variables")
+        return a.times(self.known(ONE / divisor).constant)
+
+    def pow(self, a: Affine, n: int) -> Affine:
+        return a if n == 1 else self.known(self.constants.pow(self._constant(a, "a power of a variable"), n))
+
+    def where(self, comparison: str, a: Affine, b: Affine, x: Affine, y: Affine) -> Affine:
+        left, right = (self._constant(side, "a comparison of variables") for side in (a, b))
+        true, false = (left < right, left >= right) if comparison == "lt" else (left <= right, left > right)
+        if not (true or false):
+            raise Refused("a comparison of two constants cannot be decided")
+        return x if true else y
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        function = getattr(self.constants, name)
+        return lambda *args: self.known(function(*(self._constant(a, f"{name} of a variable") for a in args)))
+
+    def _constant(self, a: Affine, what: str) -> arb:
+        if not a.is_constant:
+            raise Refused(f"the target is not affine: it has {what}")
+        return a.constant
+
+
+def affine_outputs(program: Program) -> list[Affine]:
+    """Every output as an affine function; `Refused` when one is not written as one.
+
+    >>> from certiformer.target import parse_formula
+    >>> (f,) = affine_outputs(parse_formula("2*(x1 - x2)/4 + sqrt(9)"))
+    >>> [float(s) for s in f.slope], float(f.constant)
+    ([0.5, -0.5], 3.0)
+    """
+    algebra = AffineAlgebra(program.inputs)
+    return fold(program, [algebra.variable(i) for i in range(program.inputs)], algebra)
+
+
+def require_constant_scores(network: Network) -> None:
+    """Refuse unless the attention weights of the one block provably do not depend on the input."""
+    config = network.config
+    block = config["blocks"][0] if len(config["blocks"]) == 1 and config["loops"] == 1 else None
+    attention = block["attention"] if block is not None and block["norm"] is None else None
+    if attention is None or attention["kind"] != "softmax":
+        raise Refused("the transformer is not one block of softmax attention without layer norm")
+    embed = network.matrix("embed.weight")[0]
+    for g, group in enumerate(attention["heads"]):
+        for head in range(group["count"]):
+            for part in ("query", "key"):
+                through = embed * network.matrix(f"blocks.0.attention.groups.{g}.{part}", head)[0]
+                if not all(entry.is_zero() for entry in through.entries()):
+                    raise Refused(
+                        f"the {part} of head {head} depends on the input, so the attention is not a fixed mixture"
+                    )
+
+
+def whole_box(problem: Problem) -> Box:
+    """The one box that is the whole domain."""
+    return problem.domain.box(((0, 0),) * problem.domain.dimension)
+
+
+def affine_error(problem: Problem) -> arb:
+    """An upper bound of |left - right| where both are affine on the domain: a first-order form is then exact.
+
+    The bound is |value at the centre| + sum |slope| radius of the difference, its true supremum up to the radii of the
+    balls.
+    """
+    if not isinstance(problem.right, ProgramFunction):
+        raise Refused("the theorem needs a target program on its right-hand side")
+    affine_outputs(problem.right.program)
+    bound, _, singular = error_upper(problem, whole_box(problem), 1)
+    if singular or not bound.is_finite():
+        raise Refused(f"the target or the transformer has no value on the whole box {singular}".rstrip())
+    return bound.upper()

@@ -1,0 +1,302 @@
+"""The rules ridges and outputs: what is read from the weights is the transformer, and no forged share can cheat."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from flint import arb
+
+from certiformer.certificate import Outputs, Ridges, Theorem
+from certiformer.checker.balls import ZERO, BallDomain, Box, working_precision
+from certiformer.checker.network import Network
+from certiformer.checker.problem import Problem, ProgramFunction, SelectedOutput
+from certiformer.checker.prototypes import as_prototypes
+from certiformer.checker.ridges import units_of
+from certiformer.checker.rules import Refused, prove
+from certiformer.checker.taylor import value_ball
+from certiformer.checker.weights import read_model
+from certiformer.construct.gather_block import gather_transformer
+from certiformer.construct.method import Shape
+from certiformer.model import Attention, Block, Config, FeedForward, Heads, Input, Readout, Transformer
+from certiformer.model.store import tensors_to_bytes
+from certiformer.search.ridge_proof import prove_by_ridges
+from certiformer.target import parse_domain, parse_formula
+from certiformer.target.floating import as_jax
+from certiformer.verify import Budget
+
+working_precision()
+BUDGET = Budget(5_000, 30.0)
+
+
+def network_of(model: Transformer) -> Network:
+    return Network(*read_model(model.config.to_bytes(), tensors_to_bytes(model)))
+
+
+def gathered(shape: Shape, seed: int, units: int = 7, activation: str = "relu") -> Transformer:
+    random = np.random.default_rng(seed)
+    low, high = np.full(shape.inputs, -1.0), np.full(shape.inputs, 2.0)
+    return gather_transformer(
+        shape,
+        low,
+        high,
+        random.normal(size=(shape.inputs, shape.outputs)),
+        random.normal(size=shape.outputs),
+        random.normal(size=(units, shape.inputs)),
+        random.normal(size=units),
+        random.normal(size=(units, shape.outputs)),
+        activation,
+    )
+
+
+def value(units, point: list[arb], box: Box) -> arb:
+    """The form (*) of `checker.ridges` at a point."""
+    act = {"relu": lambda u: u.max(ZERO), "gelu": lambda u: u * (1 + (u / arb(2).sqrt()).erf()) / 2, "identity": None}
+    act["sigmoid"] = lambda u: 1 / (1 + (-u).exp())
+    step = [x - c for x, c in zip(point, box.centre, strict=True)]
+    total = units.constant + sum((a * s for a, s in zip(units.linear, step, strict=True)), ZERO)
+    for unit in units.units:
+        inner = unit.offset + sum((a * s for a, s in zip(unit.slope, step, strict=True)), ZERO)
+        total = total + unit.coefficient * act[units.kind](inner)
+    return total
+
+
+SHAPES = [
+    Shape(2, 1, 1, 1, "sequence"),
+    Shape(2, 1, 1, 2, "output-token"),
+    Shape(3, 1, 1, 1, "token"),
+    Shape(2, 2, 2, 2, "sequence"),
+    Shape(3, 1, 3, 1, "sequence"),
+]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("activation", ["relu", "gelu"])
+def test_what_is_read_is_the_transformer(shape, activation):
+    if activation == "gelu" and shape.per_position:
+        pytest.skip("units of one position are relu units")
+    model = gathered(shape, 3, activation=activation)
+    network = network_of(model)
+    domain = BallDomain(parse_domain(f"[-1,2]^{shape.inputs}"))
+    box = domain.box(((0, 0),) * shape.inputs)
+    points = np.random.default_rng(0).uniform(-1, 2, (20, shape.inputs))
+    for output in range(shape.outputs):
+        units = units_of(SelectedOutput(network, output), domain)
+        # Scores of the gather do not depend on x, so nothing is left over but the rounding of balls of 96 bits.
+        assert float(units.slack) < 1e-20 and all(float(u.error) < 1e-20 for u in units.units)
+        for point in points:
+            exact = [arb(x) for x in point.tolist()]
+            form = network.forms(Box(tuple(exact), (ZERO,) * shape.inputs), 0)[output]
+            assert abs(float((value(units, exact, box) - value_ball(form)).mid())) < 1e-20
+
+
+def test_two_key_heads_are_sigmoid_units():
+    config = Config(
+        Input("continuous", tokens=1, width=2),
+        width=6,
+        outputs=1,
+        readout=Readout("token", token=0),
+        blocks=(Block(Attention((Heads(3, 2, 1),))),),
+        registers=1,
+    )
+    model = Transformer.random(config, seed=1)
+    tensors = {name: np.array(t) for name, t in model.tensors.items()}
+    head = "blocks.0.attention.groups.0"
+    # Coordinates 0, 1 carry x, 2 is 1 on the data token, 3 is 1 on the register: affine scores, constant values.
+    tensors["embed.weight"] = np.eye(2, 6)
+    tensors["embed.bias"] = np.eye(6)[2]
+    tensors["registers"] = np.eye(6)[3:4]
+    tensors[f"{head}.key"][:, :2] = 0.0
+    tensors[f"{head}.value"][:, :2] = 0.0
+    prototypes = as_prototypes(network_of(Transformer(config, tensors)))
+    domain = BallDomain(parse_domain("[-1,2]^2"))
+    units = units_of(prototypes, domain)
+    assert units.kind == "sigmoid" and len(units.units) == 3
+    box = domain.box(((0, 0),) * 2)
+    for point in np.random.default_rng(0).uniform(-1, 2, (20, 2)):
+        exact = [arb(x) for x in point.tolist()]
+        form = prototypes.forms(Box(tuple(exact), (ZERO, ZERO)), 0)[0]
+        assert abs(float((value(units, exact, box) - value_ball(form)).mid())) < 1e-20
+
+
+@pytest.mark.parametrize("layout", ["sequence", "token", "output-token"])
+@pytest.mark.parametrize("activation", ["relu", "gelu"])
+def test_the_proved_bound_contains_sampled_errors_and_is_close(layout, activation):
+    # Units along the directions of the target: (1, 0), (0, 1) and (1, 1).
+    random = np.random.default_rng(5)
+    directions = np.array([[1, 0], [0, 1], [1, 1]])[random.integers(0, 3, 9)] * random.normal(size=(9, 1))
+    model = gather_transformer(
+        Shape(2, 1, 1, 1, layout),
+        np.full(2, -1.0),
+        np.full(2, 2.0),
+        random.normal(size=(2, 1)),
+        np.ones(1),
+        directions,
+        random.normal(size=9),
+        random.normal(size=(9, 1)),
+        activation,
+    )
+    program = parse_formula("sin(x1) + x2**2 + exp((x1+x2)/2)", 2)
+    domain = BallDomain(parse_domain("[-1,2]^2"))
+    problem = Problem(network_of(model), ProgramFunction(program), domain)
+    found = prove_by_ridges(problem, BUDGET)
+    axis = np.linspace(-1, 2, 151)
+    points = np.stack(np.meshgrid(axis, axis), -1).reshape(-1, 2)
+    error = np.abs(model.evaluate(points) - np.asarray(as_jax(program)(points))).max()
+    assert error <= float(found.upper) * (1 + 1e-12)
+    # Three directions in two dimensions do not attain their peaks together, so the sum of the peaks is larger than the peak.
+    assert float(found.upper) <= 3 * error
+    assert (
+        prove(found.proof, problem, _boxes(found.leaves)) <= arb(str(found.upper.numerator)) / found.upper.denominator
+    )
+
+
+def _boxes(leaves: bytes):
+    from certiformer.certificate.splits import root
+    from certiformer.checker.rules.boxes import prove_piece
+
+    def proved(node, problem, path, limit):
+        tree = leaves[node.offset : node.offset + node.length]
+        return prove_piece(problem, root(problem.domain.dimension), tree, node.order, limit, lambda n: None)
+
+    return proved
+
+
+def ridge_case():
+    """abs(x1 - x2) + sin(x1 + x2) by units that are exact for the first term and coarse for the second."""
+    knots = np.linspace(0, 2, 9)
+    slopes = np.diff(np.sin(knots)) / np.diff(knots)
+    weights = np.concatenate([[[1.0, -1.0]], np.ones((7, 2))])
+    bias = np.concatenate([[0.0], -knots[1:-1]])
+    coefficients = np.concatenate([[2.0], np.diff(slopes)])[:, None]
+    linear = np.array([[slopes[0] - 1.0], [slopes[0] + 1.0]])
+    model = gather_transformer(
+        Shape(2, 1, 1, 1, "sequence"), np.zeros(2), np.ones(2), linear, np.zeros(1), weights, bias, coefficients
+    )
+    problem = Problem(
+        network_of(model),
+        ProgramFunction(parse_formula("abs(x1-x2) + sin(x1+x2)", 2)),
+        BallDomain(parse_domain("[0,1]^2")),
+    )
+    return model, problem, prove_by_ridges(problem, BUDGET)
+
+
+def test_the_affine_part_is_shared_so_that_nothing_is_lost():
+    _, problem, found = ridge_case()
+    # Interpolating sin with step 1/4 costs at most (1/4)^2/8 = 0.0078; the kink is exact.
+    assert float(found.upper) <= 0.0079
+    assert prove(found.proof, problem, _boxes(b"")) <= arb("0.0079")
+
+
+@pytest.mark.parametrize("change", ["slope", "shift", "swap", "fewer", "text", "tighter"])
+def test_forged_nodes_are_refused(change):
+    _, problem, found = ridge_case()
+    node = found.proof
+    forged = {
+        "slope": replace(node, slopes=[node.slopes[0], repr(float(node.slopes[1]) + 0.01)]),
+        "shift": replace(node, shifts=[repr(float(node.shifts[0]) - 0.01), node.shifts[1]]),
+        "swap": replace(node, slopes=node.slopes[::-1]),
+        "fewer": replace(node, children=node.children[:1]),
+        "text": replace(node, slopes=["nan", node.slopes[1]]),
+        "tighter": replace(node, bound="0.001"),
+    }[change]
+    with pytest.raises(Refused):
+        prove(forged, problem, _boxes(b""))
+
+
+@pytest.mark.parametrize(
+    "name", ["blocks.0.ffn.up", "blocks.0.ffn.down", "blocks.0.attention.groups.0.output", "readout.weight"]
+)
+def test_a_changed_weight_is_refused(name):
+    model, problem, found = ridge_case()
+    tensors = {key: np.array(t) for key, t in model.tensors.items()}
+    flat = tensors[name].reshape(-1)
+    flat[np.argmax(np.abs(flat))] += 0.01
+    changed = replace(problem, left=network_of(Transformer(model.config, tensors)))
+    with pytest.raises(Refused):
+        prove(found.proof, changed, _boxes(b""))
+
+
+def test_attention_that_looks_at_the_input_cannot_pass_as_a_gather():
+    # Random attention: the feed-forward input is not affine; its distance from affine is charged, so the bound is true.
+    config = Config(
+        Input("continuous", tokens=2, width=1),
+        width=4,
+        outputs=1,
+        readout=Readout("token", token=0),
+        blocks=(Block(Attention((Heads(2, 2, 2),)), FeedForward(5)),),
+    )
+    model = Transformer.random(config, seed=0)
+    domain = BallDomain(parse_domain("[-1,1]^2"))
+    network = network_of(model)
+    units = units_of(network, domain)
+    box = domain.box(((0, 0),) * 2)
+    worst = max(
+        abs(
+            float(
+                (
+                    value(units, [arb(a), arb(b)], box)
+                    - value_ball(network.forms(Box((arb(a), arb(b)), (ZERO, ZERO)), 0)[0])
+                ).mid()
+            )
+        )
+        for a, b in np.random.default_rng(0).uniform(-1, 1, (60, 2)).tolist()
+    )
+    allowed = float(units.slack) + sum(float(abs(u.coefficient)) * float(u.error) for u in units.units)
+    assert 1e-4 < worst <= allowed
+
+
+def test_layer_norm_and_two_blocks_are_refused():
+    domain = BallDomain(parse_domain("[-1,1]^2"))
+    block = Block(Attention((Heads(1, 1, 1),)), FeedForward(3))
+    config = Config(
+        Input("continuous", tokens=2, width=1),
+        width=4,
+        outputs=1,
+        readout=Readout("token", token=0),
+        blocks=(block, block),
+    )
+    with pytest.raises(Refused, match="one block"):
+        units_of(network_of(Transformer.random(config, seed=0)), domain)
+
+
+def test_outputs_take_the_largest_and_need_every_child():
+    shape = Shape(2, 1, 2, 1, "sequence")
+    model = gather_transformer(
+        shape,
+        np.zeros(2),
+        np.ones(2),
+        np.array([[0.0, 1.0], [0.0, -1.0]]),
+        np.array([0.25, 0.0]),
+        np.array([[1.0, 1.0]]),
+        np.array([-1.0]),
+        np.array([[1.0, 0.0]]),
+    )
+    program = parse_formula("[max(x1 + x2 - 1, 0), x1 - x2]", 2)
+    problem = Problem(network_of(model), ProgramFunction(program), BallDomain(parse_domain("[0,1]^2")))
+    found = prove_by_ridges(problem, BUDGET)
+    assert isinstance(found.proof, Outputs)
+    # The constant 0.25 of the first output is the whole error; a piece is claimed with 0.2 % of room.
+    assert 0.25 <= float(found.upper) <= 0.2506
+    assert prove(found.proof, problem, _boxes(b"")) <= arb("0.2506")
+    with pytest.raises(Refused, match="children for 2 parts"):
+        prove(replace(found.proof, children=found.proof.children[:1]), problem, _boxes(b""))
+    with pytest.raises(Refused):
+        prove(replace(found.proof, bound="0.2"), problem, _boxes(b""))
+    exact = replace(found.proof, children=(found.proof.children[1], found.proof.children[1]))
+    with pytest.raises(Refused):
+        prove(exact, problem, _boxes(b""))
+
+
+def test_a_target_without_the_direction_is_refused():
+    _, problem, found = ridge_case()
+    other = replace(problem, right=ProgramFunction(parse_formula("abs(x1-2*x2) + sin(x1+x2)", 2)))
+    with pytest.raises(Refused):
+        prove(found.proof, other, _boxes(b""))
+    product = replace(problem, right=ProgramFunction(parse_formula("x1*x2", 2)))
+    with pytest.raises(Refused, match="not written as a sum"):
+        prove(found.proof, product, _boxes(b""))
+    node = Ridges("5", [], [], (Theorem("5", "piecewise_linear", {"order": 4}),))
+    with pytest.raises(Refused, match="1 children for 2"):
+        prove(node, problem, _boxes(b""))
