@@ -30,10 +30,10 @@ from certiformer.checker.rules import voronoi_second_order as second_order
 from certiformer.checker.rules.grid import Grid
 from certiformer.checker.rules.lattice import moments
 from certiformer.checker.rules.refusal import Refused
-from certiformer.construct.prototype_attention import configuration as configuration
-from certiformer.construct.prototype_attention import prototype_transformer
+from certiformer.construct.method import Construction, Layout, Size, Task
+from certiformer.construct.prototype_attention import configuration, prototype_transformer
 from certiformer.errors import BadInput
-from certiformer.model import Transformer
+from certiformer.model import Transformer, tensor_specs
 from certiformer.target import Target
 from certiformer.target.floating import as_jax
 
@@ -53,26 +53,50 @@ SECOND_ORDER_CHOICES = [
 ]
 
 
-@dataclass(frozen=True)
-class Construction:
-    """A transformer and the theorem node that proves it, if one does."""
-
-    model: Transformer
-    proof: TheoremNode | None
-    grid: Grid
+LAYOUTS: tuple[Layout, ...] = ("token",)  # the query must carry the whole input
 
 
 @dataclass(frozen=True)
 class Plan:
-    """A grid that a theorem proves good enough, before any weight is computed."""
+    """A grid of prototypes for a target, and the theorem that proves it good enough (none if it was measured)."""
 
+    target: Target
     theorem: str
     grid: Grid
-    apriori: float
+    bound: float
     partition: tuple[int, ...]
 
+    def size(self) -> Size:
+        """Exact but for values and centres that happen to be zero, which are counted."""
+        inputs, outputs = self.target.domain.dimension, len(self.target.program.outputs)
+        count = self.grid.size
+        config = configuration(count, inputs, outputs)
+        dense = sum(int(np.prod(spec.shape)) for spec in tensor_specs(config).values())
+        nonzero = count * (inputs + 1 + outputs) + 4 * inputs + 4 + 3 * outputs
+        return Size(nonzero, dense, 1, 0, count)
 
-def plan(target: Target, epsilon: Fraction) -> Plan:
+    def realise(self) -> Construction:
+        return realise(self)
+
+
+def plan(task: Task) -> Plan:
+    """The smallest grid that one of the two theorems proves, or without a theorem one whose sampled error leaves room.
+
+    Raises `Refused` with the reason when there is none.
+
+    >>> from certiformer.target import Target, parse_domain, parse_formula
+    >>> target = Target("sin(x1)", parse_formula("sin(x1)"), parse_domain("[0, 2*pi]"))
+    >>> planned = plan(Task.of(target, Fraction(1, 100)))
+    >>> planned.theorem, planned.grid.cells
+    ('voronoi_second_order', (29,))
+    """
+    try:
+        return plan_by_theorem(task.target, task.epsilon)
+    except Refused as refusal:
+        return _by_measurement(task.target, task.epsilon, str(refusal))
+
+
+def plan_by_theorem(target: Target, epsilon: Fraction) -> Plan:
     """The smallest grid that one of the two theorems proves; raises `Refused` with the reason when neither applies."""
     working_precision()
     domain = BallDomain(target.domain)
@@ -81,7 +105,7 @@ def plan(target: Target, epsilon: Fraction) -> Plan:
     plans, reasons = [], []
     for propose in (_second_order, _first_order):
         try:
-            plans.append(propose(domain, derivatives, epsilon * ROOM, parts))
+            plans.append(propose(target, domain, derivatives, epsilon * ROOM, parts))
         except Refused as refusal:
             reasons.append(str(refusal))
     if not plans:
@@ -89,25 +113,10 @@ def plan(target: Target, epsilon: Fraction) -> Plan:
     return min(plans, key=lambda p: p.grid.size)
 
 
-def construct(target: Target, epsilon: Fraction) -> Construction:
-    """The Voronoi transformer for `target`, proved within `epsilon` by its theorem node.
-
-    >>> from certiformer.target import Target, parse_domain, parse_formula
-    >>> target = Target("sin(x1)", parse_formula("sin(x1)"), parse_domain("[0, 2*pi]"))
-    >>> built = construct(target, Fraction(1, 100))
-    >>> built.proof.id, built.grid.cells
-    ('voronoi_second_order', (29,))
-    """
-    try:
-        chosen = plan(target, epsilon)
-    except Refused as refusal:
-        return _by_measurement(target, epsilon, str(refusal))
-    return realise(target, chosen)
-
-
-def realise(target: Target, chosen: Plan) -> Construction:
-    """The weights of a planned grid, with its theorem node."""
-    domain, grid = BallDomain(target.domain), chosen.grid
+def realise(chosen: Plan) -> Construction:
+    """The weights of a planned grid, with its theorem node if it has one."""
+    target, grid = chosen.target, chosen.grid
+    domain = BallDomain(target.domain)
     if grid.size > MAX_PROTOTYPES:
         raise BadInput(
             f"this target needs {grid.size:,} prototypes at that epsilon, more than {MAX_PROTOTYPES:,}; raise --eps"
@@ -116,15 +125,17 @@ def realise(target: Target, chosen: Plan) -> Construction:
     ideal = rule.ideal_values(target.program, grid, domain)
     values = np.array([[float(v.mid()) for v in row] for row in ideal])
     model = _transformer(grid, domain, values)
+    if not chosen.theorem:
+        return Construction(model, None)
     parameters = {**grid.parameters(), "partition": list(chosen.partition)}
     # The node claims what `plan` left room for: the checker charges the distance of stored to ideal weights. The other
     # terms are for targets that are (almost) constant, whose a-priori bound is zero but whose values are rounded.
     room = Fraction(float(np.abs(values).max())) / 2**40 + Fraction(1, 10**300)
-    bound = decimal_text(Fraction(chosen.apriori) / ROOM + room, up=True)
-    return Construction(model, TheoremNode(bound, chosen.theorem, parameters), grid)
+    bound = decimal_text(Fraction(chosen.bound) / ROOM + room, up=True)
+    return Construction(model, TheoremNode(bound, chosen.theorem, parameters))
 
 
-def _by_measurement(target: Target, epsilon: Fraction, reason: str) -> Construction:
+def _by_measurement(target: Target, epsilon: Fraction, reason: str) -> Plan:
     """The first grid of a doubling sequence whose sampled error leaves room; `Refused` with `reason` if none does."""
     domain, wanted = BallDomain(target.domain), as_jax(target.program)
     ends = np.array([[float(low.mid()), float(high.mid())] for low, high in domain.ends])
@@ -137,8 +148,9 @@ def _by_measurement(target: Target, epsilon: Fraction, reason: str) -> Construct
     while (grid := Grid((cells,) * domain.dimension, 0, FIRST_ORDER_SHARPNESS)).size <= MEASURED_PROTOTYPES:
         ideal = first_order.ideal_values(target.program, grid, domain)
         model = _transformer(grid, domain, np.array([[float(v.mid()) for v in row] for row in ideal]))
-        if np.abs(model.evaluate(points) - exact).max() <= MEASURED_SHARE * float(epsilon):
-            return Construction(model, None, grid)
+        measured = float(np.abs(model.evaluate(points) - exact).max())
+        if measured <= MEASURED_SHARE * float(epsilon):
+            return Plan(target, "", grid, measured, ())
         cells *= 2
     raise Refused(reason)
 
@@ -155,7 +167,9 @@ def _transformer(grid: Grid, domain: BallDomain, values: np.ndarray) -> Transfor
     )
 
 
-def _first_order(domain: BallDomain, derivatives: DerivativeBounds, epsilon: Fraction, parts: tuple[int, ...]) -> Plan:
+def _first_order(
+    target: Target, domain: BallDomain, derivatives: DerivativeBounds, epsilon: Fraction, parts: tuple[int, ...]
+) -> Plan:
     """Equal shares of the error on every axis: sum_i L_i delta_i is then reached with the fewest cells."""
     weight = [max(float(g[i]) for g in derivatives.gradient) for i in range(domain.dimension)]
 
@@ -164,10 +178,12 @@ def _first_order(domain: BallDomain, derivatives: DerivativeBounds, epsilon: Fra
         return float(max(first_order.apriori(grid, domain, derivatives))) + _rounding(grid, domain, derivatives)
 
     cells = _smallest(domain, weight, 1, bound, float(epsilon))
-    return Plan("voronoi_first_order", Grid(cells, 0, FIRST_ORDER_SHARPNESS), bound(cells), parts)
+    return Plan(target, "voronoi_first_order", Grid(cells, 0, FIRST_ORDER_SHARPNESS), bound(cells), parts)
 
 
-def _second_order(domain: BallDomain, derivatives: DerivativeBounds, epsilon: Fraction, parts: tuple[int, ...]) -> Plan:
+def _second_order(
+    target: Target, domain: BallDomain, derivatives: DerivativeBounds, epsilon: Fraction, parts: tuple[int, ...]
+) -> Plan:
     """The (sharpness, margin) pair with the fewest prototypes."""
     best: Plan | None = None
     for sharpness, margin in SECOND_ORDER_CHOICES:
@@ -182,8 +198,8 @@ def _second_order(domain: BallDomain, derivatives: DerivativeBounds, epsilon: Fr
 
         bound((1,) * domain.dimension)  # raises Refused once when the target is not smooth
         cells = _smallest(domain, _curvature(derivatives, domain.dimension), 0.5, bound, float(epsilon))
-        candidate = Plan("voronoi_second_order", Grid(cells, margin, sharpness), bound(cells), parts)
-        if candidate.apriori <= epsilon and (best is None or candidate.grid.size < best.grid.size):
+        candidate = Plan(target, "voronoi_second_order", Grid(cells, margin, sharpness), bound(cells), parts)
+        if candidate.bound <= epsilon and (best is None or candidate.grid.size < best.grid.size):
             best = candidate
     if best is None:
         raise Refused("no grid of the second-order theorem reaches this epsilon")
