@@ -28,7 +28,16 @@ DATA: dict[str, Any] = {
     "upper": "0.0987654",
     "apriori": "0.0999",
     "witness": {"point": ["1/3"], "output": 0, "error": "0.0412345"},
-    "sizes": {"blocks": 1, "heads": 1, "registers": 16, "width": 6, "nonzero": 59, "dense": 151, "bytes": 1940},
+    "sizes": {
+        "blocks": 1,
+        "heads": 1,
+        "units": 0,
+        "registers": 16,
+        "width": 6,
+        "nonzero": 59,
+        "dense": 151,
+        "bytes": 1940,
+    },
     "proof": {
         "rule": "sum",
         "bound": "0.0987654",
@@ -165,6 +174,30 @@ def test_any_text_is_shown_and_never_executed():
     assert "<script" not in text
     assert "&lt;script&gt;" in text
     assert "script" not in read(text).tags
+
+
+def test_sizes_heads_and_candidates_are_on_the_page_and_safe():
+    evil = '<script>alert("x")</script>'
+    sizes = {
+        "kind": "sizes", "title": evil, "caption": evil, "name": evil, "x": [0.01, 1.0], "y": [1.0, 1e4],
+        "curves": [{"label": evil, "style": "limit", "points": [(0.01, 100.0), (1.0, 1.0)]}],
+        "dots": [{"label": evil, "style": "ours", "x": 0.1, "y": 50.0}],
+    }  # fmt: skip
+    drawn = {"rows": [evil], "columns": [evil], "values": [[1.0]]}
+    heads = {
+        "kind": "attention",
+        "title": evil,
+        "caption": evil,
+        "inputs": [evil],
+        "heads": [{"name": evil, "maps": [drawn]}],
+    }
+    row = {"method": evil, "nonzero": 3, "dense": 4, "heads": 1, "bound": 0.5, "outcome": evil}
+    text = page(pictures=[sizes, heads], candidates=[row, row])
+    assert "<script" not in text and text.count("&lt;script&gt;") >= 14
+    reader = read(text)
+    assert "script" not in reader.tags and reader.sources == []
+    assert "Pictures" not in text  # both belong to the transformer
+    assert "What was considered" in text
 
 
 def test_missing_parts_are_said_to_be_missing():

@@ -12,17 +12,23 @@ from hypothesis import strategies as st
 from certiformer import report, search
 from certiformer.certificate import Boxes, Outcome, Sum
 from certiformer.certificate.splits import encode, halves, leaves, root
-from certiformer.search.report_data import depths, leaf_depths, report_data
+from certiformer.search.report_data import report_data
+from certiformer.search.report_pictures import depths, leaf_depths
 
 
 @pytest.fixture(scope="module")
 def line() -> search.Run:
-    return search.build("exp(-3*x1)", on="[0,2]", eps="0.1", rule="theorem")
+    return search.build("exp(-3*x1)", on="[0,2]", eps="0.1", rule="theorem", method="voronoi")
 
 
 @pytest.fixture(scope="module")
 def plane() -> search.Run:
-    return search.build("[x1*x2, x1-x2]", on="[0,1]x[-1,1]", eps="0.2", rule="theorem")
+    return search.build("[x1*x2, x1-x2]", on="[0,1]x[-1,1]", eps="0.2", rule="theorem", method="voronoi")
+
+
+def error_and_depth(run: search.Run) -> list[dict]:
+    """The pictures of the error and of the depth of cuts, without those of the transformer."""
+    return [p for p in report_data(run, checked=True)["pictures"] if p["kind"] not in ("sizes", "attention")]
 
 
 @st.composite
@@ -48,7 +54,7 @@ def test_depths_are_those_of_the_leaf_at_the_point(tree):
 
 def test_curves_are_samples_of_both_functions(line):
     data = report_data(line, checked=True)
-    (picture,) = data["pictures"]
+    (picture,) = error_and_depth(line)
     points = np.array(picture["points"])
     assert (points[0], points[-1]) == (0.0, 2.0)
     np.testing.assert_allclose(picture["target"], np.exp(-3 * points), rtol=1e-13)
@@ -59,7 +65,7 @@ def test_curves_are_samples_of_both_functions(line):
 
 
 def test_maps_are_the_right_way_up_and_one_pair_an_output(plane):
-    pictures = report_data(plane, checked=True)["pictures"]
+    pictures = error_and_depth(plane)
     assert [picture["palette"] for picture in pictures] == ["value", "error"] * 2
     values = np.array(pictures[0]["values"])
     side = len(values)
@@ -76,22 +82,22 @@ def test_boxes_have_a_picture_where_the_depth_varies(line, plane):
     proof = Boxes("0.1", 3, 0, len(uneven))
     boxed = replace(line, leaves=uneven, certificate=replace(line.certificate, proof=proof))
     data = report_data(boxed, checked=True)
-    assert data["pictures"][-1]["kind"] == "steps"
-    assert sorted(set(data["pictures"][-1]["values"])) == [1, 2]
+    strip = error_and_depth(boxed)[-1]
+    assert strip["kind"] == "steps" and sorted(set(strip["values"])) == [1, 2]
     assert data["proof"]["notes"] == ["3 boxes, cut 1 to 2 times; Taylor forms of order 3"]
     even = encode(1, {root(1): 0})
     flat = replace(boxed, leaves=even, certificate=replace(line.certificate, proof=replace(proof, length=len(even))))
-    assert [picture["kind"] for picture in report_data(flat, checked=True)["pictures"]] == ["curves"]
+    assert [picture["kind"] for picture in error_and_depth(flat)] == ["curves"]
     tree = encode(2, {root(2): 1, ((0, 0), (1, 0)): 0})
     mapped = replace(plane, leaves=tree, certificate=replace(plane.certificate, proof=Boxes("0.1", 2, 0, len(tree))))
-    picture = report_data(mapped, checked=True)["pictures"][-1]
+    picture = error_and_depth(mapped)[-1]
     values = np.array(picture["values"])
     assert picture["palette"] == "depth"
     assert (values[0] == 2).all() and (values[-1] == 1).all()  # the lower half in x2 was cut once more
 
 
 def test_the_parts_of_a_sum_have_their_own_axes():
-    run = search.build("x1**2+x2**2", on="[0,1]x[2,3]", eps="0.5", rule="theorem")
+    run = search.build("x1**2+x2**2", on="[0,1]x[2,3]", eps="0.5", rule="theorem", method="voronoi")
     tree = encode(1, {root(1): 0, ((1, 1),): 0})
     parts = tuple(Boxes("0.1", 2, offset, len(tree)) for offset in (0, len(tree)))
     summed = replace(run, leaves=tree + tree, certificate=replace(run.certificate, proof=Sum("0.2", parts)))
@@ -101,7 +107,7 @@ def test_the_parts_of_a_sum_have_their_own_axes():
 
 def test_a_scale_that_reaches_beyond_the_tolerance_says_so(plane):
     certificate = replace(plane.certificate, epsilon="0.001", upper=None, outcome=Outcome.REFUTED, proof=None)
-    picture = report_data(replace(plane, certificate=certificate), checked=True)["pictures"][1]
+    picture = error_and_depth(replace(plane, certificate=certificate))[1]
     assert picture["high"] > 0.001 and picture["caption"].endswith("; the tolerance is 0.001.")
 
 

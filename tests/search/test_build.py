@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -18,9 +19,12 @@ from certiformer.search import dry_run
 
 SOURCE = str(Path(certiformer.__file__).resolve().parents[1])
 
+# One method, so that nothing is trained; `auto` has its own tests.
+build = partial(certiformer.build, method="voronoi")
+
 
 def test_build_is_certified_and_its_bracket_contains_every_sampled_error():
-    run = certiformer.build("sin(x1)+sin(x2)", on="[0, 2*pi]^2", eps="0.1")
+    run = build("sin(x1)+sin(x2)", on="[0, 2*pi]^2", eps="0.1")
     assert run.certified
     points = np.random.default_rng(0).uniform(0, 2 * np.pi, (5000, 2))
     errors = np.abs(run.evaluate(points)[:, 0] - np.sin(points).sum(1))
@@ -33,7 +37,7 @@ def test_build_is_certified_and_its_bracket_contains_every_sampled_error():
 
 @pytest.mark.parametrize("rule", ["boxes", "theorem", "sum"])
 def test_every_rule_is_accepted_by_the_checker(rule, tmp_path):
-    run = certiformer.build("sin(x1)+cos(x2)", on="[0, 3]^2", eps="0.1", rule=rule, out=tmp_path / "run")
+    run = build("sin(x1)+cos(x2)", on="[0, 3]^2", eps="0.1", rule=rule, out=tmp_path / "run")
     assert run.certified
     assert rule in run.summary()["rules"][0]
     verdict = certiformer.check(tmp_path / "run")
@@ -44,34 +48,34 @@ def test_every_rule_is_accepted_by_the_checker(rule, tmp_path):
 def test_callables_and_several_outputs():
     import jax.numpy as jnp
 
-    run = certiformer.build(lambda x: jnp.stack([jnp.sin(x[0]), x[0] ** 2]), on="[0, 1]", eps=0.02)
+    run = build(lambda x: jnp.stack([jnp.sin(x[0]), x[0] ** 2]), on="[0, 1]", eps=0.02)
     assert run.certified
     assert run.evaluate([[0.5]]).shape == (1, 2)
 
 
 def test_a_target_without_a_lipschitz_constant_is_proved_by_boxes():
-    run = certiformer.build("sqrt(x1)", on="[0, 1]", eps="0.1")
+    run = build("sqrt(x1)", on="[0, 1]", eps="0.1")
     assert run.certified
     assert run.summary()["rules"] == ["boxes"]
 
 
 @pytest.mark.parametrize(("text", "box"), [("1/x1", "[-1, 1]"), ("log(x1)", "[-1, 1]"), ("sqrt(x1)", "[-2, -1]")])
 def test_singular_targets_are_invalid_and_name_a_box(text, box, tmp_path):
-    run = certiformer.build(text, on=box, eps="0.1", out=tmp_path / "run")
+    run = build(text, on=box, eps="0.1", out=tmp_path / "run")
     assert run.outcome is Outcome.INVALID
     assert "on [" in run.certificate.reason
     assert not (tmp_path / "run").exists()
 
 
 def test_a_step_is_undecided_with_the_reason(tmp_path):
-    run = certiformer.build("where(x1 < 0.3, 1, 0)", on="[0, 1]", eps="0.1", out=tmp_path / "run")
+    run = build("where(x1 < 0.3, 1, 0)", on="[0, 1]", eps="0.1", out=tmp_path / "run")
     assert run.outcome is Outcome.UNDECIDED
     assert "where" in run.certificate.reason
     assert not (tmp_path / "run").exists()
 
 
 def test_prove_refutes_with_a_witness_that_the_checker_confirms(tmp_path):
-    run = certiformer.build("sin(x1)", on="[0, 2*pi]", eps="0.05")
+    run = build("sin(x1)", on="[0, 2*pi]", eps="0.05")
     below = float(run.certificate.lower) * 0.99
     refuted = certiformer.prove(run.model, "sin(x1)", on="[0, 2*pi]", eps=below, out=tmp_path / "run")
     assert refuted.outcome is Outcome.REFUTED
@@ -80,12 +84,12 @@ def test_prove_refutes_with_a_witness_that_the_checker_confirms(tmp_path):
 
 
 def test_prove_accepts_what_build_made(tmp_path):
-    run = certiformer.build("sin(x1)", on="[0, 2*pi]", eps="0.05")
+    run = build("sin(x1)", on="[0, 2*pi]", eps="0.05")
     assert certiformer.prove(run.model, "sin(x1)", on="[0, 2*pi]", eps="0.05").certified
 
 
 def test_level_one_is_not_called_certified():
-    run = certiformer.build("sin(x1)", on="[0, 2*pi]", eps="0.05", level=1)
+    run = build("sin(x1)", on="[0, 2*pi]", eps="0.05", level=1)
     assert run.outcome is Outcome.PROVED
     assert not run.certified
     assert "numerical" in run.sentence()
@@ -107,12 +111,12 @@ def test_level_one_is_not_called_certified():
 def test_bad_requests_write_nothing(change, tmp_path):
     request = {"on": "[0, 1]^2", "eps": "0.1", "out": tmp_path / "run"} | change
     with pytest.raises(BadInput):
-        certiformer.build("x1*x2", **request)
+        build("x1*x2", **request)
     assert not (tmp_path / "run").exists()
 
 
 def test_load_gives_back_the_run(tmp_path):
-    run = certiformer.build("sin(x1)", on="[0, 1]", eps="0.05", out=tmp_path / "run")
+    run = build("sin(x1)", on="[0, 1]", eps="0.05", out=tmp_path / "run")
     again = certiformer.load(tmp_path / "run")
     points = [[0.2], [0.7]]
     assert np.array_equal(again.evaluate(points), run.evaluate(points))
@@ -122,17 +126,23 @@ def test_load_gives_back_the_run(tmp_path):
 
 
 def test_dry_run_predicts_the_size():
+    predicted = dry_run("sin(x1)+sin(x2)", on="[0, 2*pi]^2", eps="0.1", method="voronoi")
+    run = build("sin(x1)+sin(x2)", on="[0, 2*pi]^2", eps="0.1", rule="theorem")
+    assert predicted["registers"] == run.model.config.registers
+    assert predicted["dense"] == run.model.parameter_count()
+
+
+def test_a_dry_run_of_auto_lists_the_methods_and_trains_nothing():
     predicted = dry_run("sin(x1)+sin(x2)", on="[0, 2*pi]^2", eps="0.1")
-    run = certiformer.build("sin(x1)+sin(x2)", on="[0, 2*pi]^2", eps="0.1", rule="theorem")
-    assert predicted["prototypes"] == run.model.config.registers
-    assert predicted["parameters"] == run.model.parameter_count()
+    assert [row["method"] for row in predicted["candidates"]][0] == predicted["method"]
+    assert "fit" not in [row["method"] for row in predicted["candidates"]]
 
 
 @pytest.mark.parametrize(
     "delay", [3.0, *(pytest.param(seconds, marks=pytest.mark.slow) for seconds in (1.2, 2.0, 4.0, 5.0, 6.0))]
 )
 def test_kill_leaves_nothing_that_looks_finished_and_the_next_run_succeeds(delay, tmp_path):
-    request = "'sin(x1*x2)', on='[0,2]^2', eps='0.05', out='run', rule='boxes'"
+    request = "'sin(x1*x2)', on='[0,2]^2', eps='0.05', out='run', rule='boxes', method='voronoi'"
     code = f"import certiformer; print(certiformer.build({request}).certified)"
     environment = dict(os.environ, PYTHONPATH=SOURCE)
     process = subprocess.Popen([sys.executable, "-c", code], cwd=tmp_path, env=environment, stdout=subprocess.DEVNULL)
@@ -162,7 +172,7 @@ def test_a_failing_canary_refuses_the_float64_search_but_not_the_ball_rules(monk
     from certiformer.search import evidence
 
     monkeypatch.setattr(evidence, "run_canaries", lambda batch: Canaries(("x / 3 is not IEEE",)))
-    refused = certiformer.build("sin(x1)", on="[0, 1]", eps="0.05", rule="boxes")
+    refused = build("sin(x1)", on="[0, 1]", eps="0.05", rule="boxes")
     assert refused.outcome is Outcome.UNDECIDED
     assert "x / 3" in refused.certificate.reason
-    assert certiformer.build("sin(x1)", on="[0, 1]", eps="0.05", rule="theorem").certified
+    assert build("sin(x1)", on="[0, 1]", eps="0.05", rule="theorem").certified

@@ -17,21 +17,28 @@ The data is a dictionary with these entries (texts unless said otherwise; number
 | `checked` | whether whoever renders the page has seen the checker accept |
 | `lower`, `upper`, `apriori` | bounds of the largest error, or None |
 | `witness` | None or `{"point": [texts], "output": int, "error": text}` |
-| `sizes` | None or `{"blocks", "heads", "registers", "width", "nonzero", "dense", "bytes"}`, all integers |
+| `sizes` | None or `{"blocks", "heads", "units", "registers", "width", "nonzero", "dense", "bytes"}`, all integers |
 | `proof` | None or a node `{"rule", "bound", "notes": [texts], "children": [nodes]}` |
 | `assumptions` | a list of texts: what the proof trusts |
 | `pictures` | a list of pictures, see below |
 | `seconds`, `versions`, `seals` | dictionaries |
 | `directory` | the folder, or None |
+| `sentence`, `where`, `not_claimed` | optional, for a claim not about a box: the claim, `rows`, the pairs to show |
+| `notes` | optional: a list of sentences about the result that are no part of the claim |
+| `candidates` | optional: a list of `{"method", "nonzero", "dense", "heads", "bound", "outcome"}`, None where unknown |
 
 An *axis* is `{"label", "low": float, "high": float, "low_text", "high_text"}`. A picture has `kind`, `title`, `caption` and
 
 * `curves`: `x` (axis), `points`, `target`, `model`, `error` (lists of floats), `epsilon` (float);
 * `steps`: `x` (axis), `values` (integers at equally long pieces of the axis, from its low end);
 * `map`: `x`, `y` (axes), `values` (rows from the low end of y; floats or None), `low`, `high` (floats), `unit`,
-  `palette` (`"error"`, `"value"` or `"depth"`).
+  `palette` (`"error"`, `"value"` or `"depth"`);
+* `attention`: `inputs` (texts), `heads`: `{"name", "maps"}` with one map `{"rows", "columns", "values"}` for each input;
+* `sizes`: `x`, `y` (ends of logarithmic axes), `name` (text for both), `curves`: `{"label", "style", "points"}` with pairs,
+  `dots`: `{"label", "style", "x", "y"}`.
 """
 
 from certiformer.report.page import write as write
 from certiformer.report.wording import NOT_CLAIMED as NOT_CLAIMED
+from certiformer.report.wording import NOT_CLAIMED_OF_ROWS as NOT_CLAIMED_OF_ROWS
 from certiformer.report.wording import verdict as verdict

@@ -7,15 +7,18 @@ from fractions import Fraction
 from html import escape
 from typing import Any
 
+from certiformer.report.attention import attention
 from certiformer.report.curves import curves, steps
 from certiformer.report.maps import colour_map
-from certiformer.report.numbers import bound_text, size_text
+from certiformer.report.numbers import bound_text
 from certiformer.report.proof import proof_tree
+from certiformer.report.sizes import candidate_table, size_facts, size_plot
 from certiformer.report.style import CSS
-from certiformer.report.wording import NOT_CLAIMED, meaning, verdict
+from certiformer.report.wording import NOT_CLAIMED, NOT_CLAIMED_OF_ROWS, meaning, verdict
 from certiformer.target.sentence import LONGEST_FORMULA, claim_sentence
 
-_DRAW = {"curves": curves, "steps": steps, "map": colour_map}
+_DRAW = {"curves": curves, "steps": steps, "map": colour_map, "attention": attention, "sizes": size_plot}
+_ABOUT_THE_TRANSFORMER = ("sizes", "attention")
 _TONES = {"certified": "good", "refuted": "bad", "invalid": "bad"}
 # No request leaves the page: only what is inside it may be shown.
 _POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
@@ -28,10 +31,10 @@ def write(data: dict[str, Any]) -> str:
         [
             f'<h1 class="mono">{escape(title)}</h1>',
             _claim(data),
-            _section("The transformer", _sizes(data["sizes"])),
+            _section("The transformer", _transformer(data)),
             _section("Pictures", _pictures(data["pictures"], proved=data["outcome"] == "proved")),
             _section("The proof", proof_tree(data["proof"]) + _assumptions(data["assumptions"])),
-            _section("What is not claimed", _not_claimed()),
+            _section("What is not claimed", _not_claimed(data)),
             _section("Check it yourself", _check_it(data)),
             _section("Small print", _small_print(data)),
         ]
@@ -51,7 +54,9 @@ def _section(title: str, content: str) -> str:
 def _claim(data: dict[str, Any]) -> str:
     word = verdict(data["outcome"], data["level"], data["checked"])
     formulas = data["formulas"]
-    sentence = claim_sentence(data["variables"], data["outputs"], data["domain"], formulas, data["epsilon"])
+    sentence = data.get("sentence") or claim_sentence(
+        data["variables"], data["outputs"], data["domain"], formulas, data["epsilon"]
+    )
     if data["outcome"] in ("refuted", "invalid", "undecided"):
         sentence = f"The claim was: {sentence[0].lower()}{sentence[1:]}"
     parts = [f'<span class="badge">{escape(word)}</span>', f'<p class="sentence">{escape(sentence)}</p>']
@@ -61,6 +66,7 @@ def _claim(data: dict[str, Any]) -> str:
         parts.append(f"<p>{escape(reason[0].upper() + reason[1:])}.</p>")
     if data["outcome"] != "invalid":
         parts.append(_bracket(data))
+    parts += [f'<p class="quiet">{escape(note)}</p>' for note in data.get("notes", ())]
     if sum(map(len, formulas)) > LONGEST_FORMULA:
         program = "\n\n".join(formulas)
         parts.append(f"<details><summary>The recorded program</summary><pre>{escape(program)}</pre></details>")
@@ -71,13 +77,15 @@ def _bracket(data: dict[str, Any]) -> str:
     """The proved bracket of the largest error on a scale that starts at zero."""
     lower, upper, epsilon = data["lower"], data["upper"], Fraction(data["epsilon"])
     low, high = Fraction(lower or 0), Fraction(upper) if upper is not None else None
+    where = data.get("where", "box")
     whole = Fraction(11, 10) * max(epsilon, low, high or 0)
     left, right = float(low / whole), float(high / whole) if high is not None else 1.0
     text = (
-        f"The largest error over the box lies between {bound_text(lower or '0', up=False)}"
+        f"The largest error over the {where} lies between {bound_text(lower or '0', up=False)}"
         f" and {bound_text(upper, up=True)}."
         if upper is not None
-        else f"The largest error over the box is at least {bound_text(lower or '0', up=False)}; no upper bound was proved."
+        else f"The largest error over the {where} is at least {bound_text(lower or '0', up=False)};"
+        " no upper bound was proved."
     )
     place = 100 * float(epsilon / whole)
     tolerance = f'<div class="mark" style="left:{place:.2f}%"><span>ε = {escape(data["epsilon"])}</span></div>'
@@ -87,26 +95,26 @@ def _bracket(data: dict[str, Any]) -> str:
     )
 
 
-def _sizes(sizes: dict[str, int] | None) -> str:
-    if sizes is None:
-        return "<p>No transformer was made.</p>"
-    facts = [(name, f"{sizes[name]:,}") for name in ("blocks", "heads", "registers", "width")]
-    facts += [("weights", f"{sizes['dense']:,}"), ("not zero", f"{sizes['nonzero']:,}")]
-    facts.append(("file size", size_text(sizes["bytes"])))
-    items = "".join(f"<div><dt>{name}</dt><dd>{value}</dd></div>" for name, value in facts)
-    return f'<dl class="facts">{items}</dl>'
+def _transformer(data: dict[str, Any]) -> str:
+    """Its numbers, the candidates it was chosen from, its size against the tolerance, and where its heads look."""
+    about = [picture for picture in data["pictures"] if picture["kind"] in _ABOUT_THE_TRANSFORMER]
+    return size_facts(data["sizes"]) + candidate_table(data.get("candidates")) + _figures(about)
 
 
 def _pictures(pictures: list[dict[str, Any]], proved: bool) -> str:
-    if not pictures:
+    shown = [picture for picture in pictures if picture["kind"] not in _ABOUT_THE_TRANSFORMER]
+    if not shown:
         return ""
+    rest = "; the claim rests on the proof below, which covers every point between them." if proved else "."
+    return f'<p class="quiet">Samples in float64, to look at{rest}</p>{_figures(shown)}'
+
+
+def _figures(pictures: list[dict[str, Any]]) -> str:
     drawn = []
     for picture in pictures:
         html = _DRAW[picture["kind"]](picture)
         drawn.append(html if picture["kind"] == "map" else html.replace("<figure>", '<figure class="broad">', 1))
-    rest = "; the claim rests on the proof below, which covers every point between them." if proved else "."
-    note = f"Samples in float64, to look at{rest}"
-    return f'<p class="quiet">{note}</p><div class="figures">{"".join(drawn)}</div>'
+    return f'<div class="figures">{"".join(drawn)}</div>' if drawn else ""
 
 
 def _assumptions(assumptions: list[str]) -> str:
@@ -116,8 +124,9 @@ def _assumptions(assumptions: list[str]) -> str:
     return f'<h3>What it trusts</h3><ul class="plain">{items}</ul>'
 
 
-def _not_claimed() -> str:
-    items = "".join(f"<li><b>{escape(subject)}</b>: {escape(text)}</li>" for subject, text in NOT_CLAIMED)
+def _not_claimed(data: dict[str, Any]) -> str:
+    pairs = NOT_CLAIMED_OF_ROWS if data.get("where") == "rows" else NOT_CLAIMED
+    items = "".join(f"<li><b>{escape(subject)}</b>: {escape(text)}</li>" for subject, text in pairs)
     return f'<ul class="plain">{items}</ul>'
 
 
@@ -132,7 +141,7 @@ def _check_it(data: dict[str, Any]) -> str:
 def _small_print(data: dict[str, Any]) -> str:
     rows = [
         ("target", data["source"]),
-        ("box", data["domain"]),
+        (data.get("where", "box"), data["domain"]),
         ("tolerance", data["epsilon"]),
         ("method", data["method"]),
     ]

@@ -67,6 +67,35 @@ vertical-align:middle}
 .key.wide::before{border-color:var(--wide);border-width:6px}.key.thin::before{border-color:var(--thin)}
 .key.error::before{border-color:var(--error)}
 .key.band::before{border-color:var(--accent);border-top-style:dashed;border-width:2px}
+h3.spaced{margin-top:1.4rem}.scroll{overflow-x:auto}.number{text-align:right;font-variant-numeric:tabular-nums}
+.candidates{min-width:34rem}.candidates td,.candidates th{overflow-wrap:normal;padding-right:1rem}
+.candidates td.outcome{min-width:11rem}.facts+.figures,.scroll+.figures{margin-top:1.2rem}
+.frame.tall .plot{height:17rem}
+.curve.first{stroke:var(--wide);stroke-width:3}.curve.second{stroke:var(--thin);stroke-width:2}
+.curve.limit{stroke:var(--bad);stroke-width:1.6;stroke-dasharray:6 4}.never{fill:var(--bad);fill-opacity:.12}
+.key.first::before{border-color:var(--wide)}.key.second::before{border-color:var(--thin)}
+.key.limit::before{border-color:var(--bad);border-top-style:dashed;border-width:2px}
+.dot{position:absolute;width:.6rem;height:.6rem;margin:0 0 -.3rem -.3rem;border-radius:50%;border:2px solid var(--accent);
+background:var(--card)}
+.dot.ours{background:var(--good);border-color:var(--good);width:.8rem;height:.8rem;margin:0 0 -.4rem -.4rem}
+.dot b{position:absolute;left:1rem;top:50%;transform:translateY(-50%);white-space:nowrap;font-weight:500;font-size:.8rem}
+.dot b.flip{left:auto;right:1rem}
+.dot.ours b,.dot.ours b.flip{font-weight:700;left:50%;right:auto;top:115%;transform:translateX(-50%)}
+.dot b{text-shadow:0 0 3px var(--card),0 0 3px var(--card),0 0 3px var(--card)}
+.maps{display:grid;gap:.2rem 1.4rem;grid-template-columns:repeat(auto-fit,minmax(10rem,1fr))}
+.curve.ours{stroke:var(--good);stroke-width:5}.key.ours::before{border-color:var(--good);border-width:5px}
+.dot.apriori{border-color:var(--good)}
+.heads{display:grid;grid-template-columns:repeat(auto-fill,minmax(11rem,1fr));gap:1rem}
+.heads.few{grid-template-columns:1fr}
+.head h4{margin:0 0 .2rem;font-size:.85rem}.head .at{margin:.4rem 0 .15rem;font-size:.78rem;color:var(--quiet);
+overflow-wrap:anywhere}
+.bars,.cells{font-size:.75rem;table-layout:fixed}.bars th{width:4.6rem;text-align:right;padding-right:.5rem}
+.bars td.number{width:3rem;white-space:nowrap}.bars td,.bars th{border:0;padding-top:.06rem;padding-bottom:.06rem}
+.bars i{display:block;height:.7rem;background:var(--accent);min-width:1px}
+.cells th,.cells td{padding:.1rem;border:0;text-align:center;font-size:.7rem;overflow-wrap:normal}
+.cells th:first-child{width:3.2rem}
+.cells td{border:1px solid var(--line);height:1.3rem;padding:0}
+.cells i{display:block;width:100%;height:100%;min-height:1.3rem;background:var(--accent)}
 details{margin:.6rem 0}summary{cursor:pointer}
 table{border-collapse:collapse;font-size:.9rem;width:100%}
 td,th{border-bottom:1px solid var(--line);padding:.3rem .6rem .3rem 0;text-align:left;vertical-align:top;

@@ -9,8 +9,8 @@ NOT_CLAIMED = (
     ("Points outside the box", "nothing is said about them."),
     (
         "The rounding of an actual run",
-        "the claim is about the real-number function of the stored weights; evaluating it in float32 or bfloat16 adds an"
-        " error of its own, which is not included.",
+        "the claim is about the real-number function of the stored weights; evaluating it in floating point adds an error"
+        " of its own, which is not included in the bracket (a certificate made with --dtype bounds it separately).",
     ),
     ("What you meant", "the proof is about the recorded program, which may not be the function you had in mind."),
     ("Derivatives, integrals, monotonicity", "only values are compared."),
@@ -19,10 +19,19 @@ NOT_CLAIMED = (
 )
 """What a reader might wrongly infer from a proved claim: (subject, sentence) pairs."""
 
+NOT_CLAIMED_OF_ROWS = (
+    ("Inputs that are not rows", "nothing is said about them, however close they are to a row."),
+    *(pair for pair in NOT_CLAIMED[1:] if pair[0] != "What you meant"),
+)
+"""The same for a claim about a finite set of rows."""
+
 RULES = {
     "boxes": "the box is cut into pieces, and the difference is enclosed on every piece",
     "theorem": "the weights have the form a theorem speaks of; its hypotheses are checked and its constants recomputed",
+    "finite": "the transformer is evaluated at every row, in balls",
     "triangle": "through a third function P: |T - f| <= |T - P| + |P - f|",
+    "outputs": "every output is proved by itself; the largest bound counts",
+    "ridges": "T and f are sums of functions of one direction each; every direction is proved by itself and the bounds add",
     "sum": "T and f are sums over disjoint variables; each term is proved by itself and the bounds add",
 }
 """One line for each rule of a proof tree."""

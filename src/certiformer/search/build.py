@@ -17,22 +17,27 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from certiformer._version import __version__
 from certiformer.certificate import Certificate, Outcome, canonical, decimal_text, digest
 from certiformer.checker import check, find_singularity
 from certiformer.checker.rules.refusal import Refused
-from certiformer.construct import voronoi
+from certiformer.construct.method import Construction, Size, Task
 from certiformer.errors import BadInput
 from certiformer.model import Transformer
 from certiformer.model import load as load_model
+from certiformer.model.cast import cast
 from certiformer.model.store import tensors_to_bytes
 from certiformer.search import folder as folders
+from certiformer.search.candidates import FIT, Candidate, Choice, choose, known_method
 from certiformer.search.evidence import Evidence, Progress, Tree, collect
-from certiformer.search.request import Options, read_epsilon, read_target
-from certiformer.search.run import Run
-from certiformer.target import Target, target_to_text
+from certiformer.search.request import Options, read_any, read_epsilon, read_shape
+from certiformer.search.run import Run, versions
+from certiformer.search.run_error import run_error
+from certiformer.target import Target, Teacher, any_target_to_text, parse_domain
 
-METHODS = ("voronoi",)
+# What one candidate of several may cost: a small one whose proof is hard must not keep a larger one waiting for long.
+CANDIDATE_SECONDS, CANDIDATE_BOXES = 60.0, 300_000
+# A trained block is proved tightly: the upper end of the bracket within one per cent of the lower one.
+FIT_QUALITY = 0.009
 # What a reader of the certificate has to believe, by level.
 ASSUMPTIONS = {
     1: (
@@ -42,12 +47,28 @@ ASSUMPTIONS = {
 }
 
 
+# What is known about one block in the place of several; said with every block that imitates a deeper transformer.
+DISTILLATION_NOTES = (
+    "One block that imitates a deeper transformer on a box always exists, but no theorem promises a small one: in general"
+    " its size grows exponentially with the number of inputs.",
+    "For some functions of two layers one layer needs heads times head size times precision at least proportional to the"
+    " length of the sequence (induction heads: Sanford, Hsu and Telgarsky 2024, arXiv 2408.14332), so a small block for"
+    " this teacher says nothing about longer inputs.",
+)
+
+
 def build(
     target: str | Callable[..., Any],
     *,
     on: str,
     eps: str | float,
-    method: str = "voronoi",
+    method: str = "auto",
+    objective: str = "parameters",
+    tokens: int | None = None,
+    out_tokens: int | None = None,
+    out_width: int | None = None,
+    layout: str | None = None,
+    fit_seconds: float = 30.0,
     out: str | Path | None = None,
     force: bool = False,
     keep: bool = False,
@@ -56,16 +77,22 @@ def build(
 ) -> Run:
     """A transformer proved to be within `eps` of `target` at every point of the box `on`.
 
-    Arguments: `target` a formula, `"file.py:name"` or a JAX callable; `on` a box such as `"[0,2*pi]^2"`; `eps` text or a
-    number; `method` of construction; `out`, a folder to write (`keep=True` without `out` writes `runs/<name>`; by default
-    nothing stays on disk); `options`: the fields of `Options`.
+    Arguments: `target` a formula, `"file.py:name"`, a JAX callable, or a transformer (or its folder) to be imitated; `on`
+    a box such as `"[0,2*pi]^2"`; `eps` text or a number; `method` of construction, `auto` for the smallest by `objective`
+    (`parameters`, `heads` or `time`); `tokens`, `out_tokens`, `out_width` and `layout`, how inputs and outputs are arranged
+    in tokens; `fit_seconds`, how long a block is trained; `out`, a folder to write (`keep=True` without `out` writes
+    `runs/<name>`; by default nothing stays on disk); `options`: the fields of `Options`.
 
-    >>> run = build("sin(x1)", on="[0, 2*pi]", eps=0.05)
+    >>> run = build("sin(x1)", on="[0, 2*pi]", eps=0.05, method="ridge")
     >>> run.outcome.value, run.level, run.certificate.method
-    ('proved', 2, 'voronoi')
+    ('proved', 2, 'ridge')
     """
-    job = _Job(read_target(target, on), eps, checked_method(method), Options(**options), progress)
-    return job.run(out, force, keep, _construct)
+    wanted = read_any(target, on, tokens)
+    shape = read_shape(wanted, tokens, out_tokens, out_width, layout)
+    job = _Job(wanted, eps, known_method(method), Options(**options), progress)
+    task = Task(wanted, job.epsilon, shape, job.options.seed)
+    job.details, job.objective = f"{shape} {objective} {fit_seconds}", objective
+    return job.run(out, force, keep, lambda: choose(method, task, objective, fit_seconds, job.progress))
 
 
 def prove(
@@ -81,18 +108,16 @@ def prove(
     **options: Any,
 ) -> Run:
     """Prove or refute that your own transformer is within `eps` of `target` on the box; arguments as for `build`."""
-    job = _Job(read_target(target, on), eps, "given", Options(**options), progress)
-    network = checked_network(model, job.target)
-    return job.run(out, force, keep, lambda _: (network, None))
+    network = model if isinstance(model, Transformer) else load_model(model)
+    axes, tokens = parse_domain(on).dimension, network.config.tokens
+    wanted = read_any(target, on, tokens if axes % tokens == 0 else None)
+    job = _Job(wanted, eps, "given", Options(**options), progress)
+    checked_network(network, job.target)
+    given = Candidate("given", Size.of(network), None, lambda: Construction(network, None))
+    return job.run(out, force, keep, lambda: Choice([given]))
 
 
-def checked_method(method: str) -> str:
-    if method not in METHODS:
-        raise BadInput(f"--method is one of {', '.join(METHODS)}, not {method!r}")
-    return method
-
-
-def checked_network(model: Transformer | str | Path, target: Target) -> Transformer:
+def checked_network(model: Transformer | str | Path, target: Target | Teacher) -> Transformer:
     """The transformer, if it reads and writes what the target does."""
     network = model if isinstance(model, Transformer) else load_model(model)
     config, axes = network.config, target.domain.dimension
@@ -101,25 +126,29 @@ def checked_network(model: Transformer | str | Path, target: Target) -> Transfor
     reads = config.tokens * (config.input.width or 0)
     if reads != axes:
         raise BadInput(f"the transformer reads {reads} numbers, the box has {axes} axes")
-    if network.output_size != len(target.program.outputs):
-        raise BadInput(
-            f"the transformer has {network.output_size} outputs, the target has {len(target.program.outputs)}"
-        )
+    if network.output_size != target.outputs:
+        raise BadInput(f"the transformer has {network.output_size} outputs, the target has {target.outputs}")
     return network
 
 
 class _Job:
     """One request on its way through construction, search and check."""
 
-    def __init__(self, target: Target, eps: str | float, method: str, options: Options, progress: Progress | None):
+    def __init__(
+        self, target: Target | Teacher, eps: str | float, method: str, options: Options, progress: Progress | None
+    ):
         self.target, self.method, self.options = target, method, options
         self.text, self.epsilon = read_epsilon(eps)
         self.progress = progress or (lambda stage, done, total, note: None)
         self.seconds: dict[str, float] = {}
+        self.details, self.objective = "", "parameters"
+        self.notes: tuple[str, ...] = ()
 
-    def run(self, out: str | Path | None, force: bool, keep: bool, make: Callable[[_Job], tuple]) -> Run:
+    def run(self, out: str | Path | None, force: bool, keep: bool, candidates: Callable[[], Choice]) -> Run:
         """Do everything; files stay only when `out` or `keep` asks for them."""
-        singular = find_singularity(self.target.program, self.target.domain)
+        singular = None
+        if isinstance(self.target, Target):
+            singular = find_singularity(self.target.program, self.target.domain)
         if singular is not None:
             box, why = singular
             return self._without_model(Outcome.INVALID, f"the target is not defined everywhere: on {box}, {why}")
@@ -132,59 +161,98 @@ class _Job:
             if self.method != "given":
                 self.progress("construct", 0, None, "sizing the transformer")
             try:
-                model, theorem = make(self)
+                choice = candidates()
+                self.seconds["construct"] = round(time.monotonic() - began, 3)
+                model, certificate, leaves = self._first_proved(home, choice)
             except Refused as refusal:
-                self._abandon(home)
+                folders.abandon(home)
                 return self._without_model(Outcome.UNDECIDED, f"no theorem of the method applies: {refusal}")
             except BadInput:
-                self._abandon(home)
+                folders.abandon(home)
                 raise
-            self.seconds["construct"] = round(time.monotonic() - began, 3)
-            checkpoint = (home / folders.CHECKPOINT, digest(self._request().encode()))
+            folders.publish(home / folders.STAGING, home)
+            kept = None if out is None and not keep else home
+            rows = choice.rows() if self.method != "given" else []
+            if kept is not None and len(rows) > 1:
+                folders.write_candidates(home, rows)
+            notes = self.notes
+            if isinstance(self.target, Teacher) and self.method != "given":
+                notes += DISTILLATION_NOTES
+            return Run(model, self.target, certificate, leaves, kept, notes=notes, candidates=rows)
+
+    def _first_proved(self, home: Path, choice: Choice) -> tuple[Transformer, Certificate, bytes]:
+        """Certify the candidates in order; what was settled last stays in the staging folder."""
+        reasons: list[str] = []
+        left, number = list(choice.candidates), 0
+        while left:
+            candidate, number = left[0], number + 1
+            last = len(left) == 1 and choice.later is None
+            began = time.monotonic()
+            options = self.options
+            if candidate.method == FIT:
+                options = replace(options, quality=min(options.quality, FIT_QUALITY))
+            if not last:
+                seconds, boxes = min(options.seconds, CANDIDATE_SECONDS), min(options.boxes, CANDIDATE_BOXES)
+                options = replace(options, seconds=seconds, boxes=boxes)
+            try:
+                built = candidate.realise()
+                if options.dtype is not None:
+                    built = replace(built, model=cast(built.model, options.dtype))
+            except (Refused, BadInput) as problem:
+                candidate.outcome = f"not built: {problem}"
+                reasons.append(f"{candidate.method}: {problem}")
+                left = choice.after(candidate, self.objective)
+                continue
+            candidate.size = Size.of(built.model)
+            checkpoint = (home / folders.CHECKPOINT, digest(f"{self._request()} {number}".encode()))
             found = collect(
-                model,
+                built.model,
                 self.target,
                 self.epsilon,
-                self.options,
-                theorem=theorem,
+                options,
+                construction=built,
+                through=candidate.through,
                 checkpoint=checkpoint,
                 progress=self.progress,
             )
-            self.seconds |= {name: round(value, 3) for name, value in found.seconds.items()}
-            apriori = None if theorem is None else theorem.bound
-            certificate, leaves = self._settle(home, model, found, apriori)
-            kept = None if out is None and not keep else home
-            return Run(model, self.target, certificate, leaves, kept)
+            for name, value in found.seconds.items():
+                self.seconds[name] = round(self.seconds.get(name, 0.0) + value, 3)
+            apriori = None if built.proof is None else built.proof.bound
+            certificate, leaves = self._settle(home, built.model, found, apriori, candidate.method)
+            candidate.outcome, candidate.seconds = certificate.outcome.value, round(time.monotonic() - began, 3)
+            if certificate.outcome is Outcome.PROVED:
+                return built.model, certificate, leaves
+            left = choice.after(candidate, self.objective)
+            if not left:
+                return built.model, certificate, leaves
+            reasons.append(f"{candidate.method}: {certificate.reason}")
+        raise Refused("; ".join(reasons))
 
     def _request(self) -> str:
         """The request in words: two runs with the same text may continue each other."""
-        keys = {"target": target_to_text(self.target), "epsilon": self.text, "method": self.method}
+        keys = {"target": any_target_to_text(self.target), "epsilon": self.text, "method": self.method}
+        keys["details"] = self.details
         keys["options"] = repr(replace(self.options, seconds=1.0, boxes=1, workers=None))
         return digest(canonical(keys))
 
-    def _abandon(self, home: Path) -> None:
-        """Leave no trace of a run that could not start."""
-        if (home / folders.UNFINISHED).exists():
-            folders.mark_finished(home)
-            if not any(home.iterdir()):
-                home.rmdir()
-
     def _without_model(self, outcome: Outcome, reason: str) -> Run:
-        certificate = Certificate(self.text, outcome, 0, {}, method=self.method, reason=reason, versions=_versions())
+        certificate = Certificate(self.text, outcome, 0, {}, method=self.method, reason=reason, versions=versions())
         return Run(None, self.target, certificate, b"")
 
     def _settle(
-        self, home: Path, model: Transformer, found: Evidence, apriori: str | None
+        self, home: Path, model: Transformer, found: Evidence, apriori: str | None, method: str
     ) -> tuple[Certificate, bytes]:
-        """Write the candidates one by one into the staging folder, check them, and move the first accepted one."""
+        """Write the proofs one by one into the staging folder and check them, until one is accepted."""
         staging = home / folders.STAGING
         shutil.rmtree(staging, ignore_errors=True)
         staging.mkdir(parents=True)
         began = time.monotonic()
-        base = self._base(found, apriori)
+        base = replace(self._base(found, apriori), method=method)
+        if self.options.dtype is not None and base.outcome is not Outcome.REFUTED:
+            base = self._with_run_error(base, model)
         certificate, leaves = None, b""
-        candidates = [] if base.outcome is Outcome.REFUTED else found.trees
-        for tree in candidates:
+        proofs = [] if base.outcome is Outcome.REFUTED else found.trees
+        for tree in proofs:
             claimed = self._write(staging, model, tree.leaves, _with_tree(base, tree))
             if self.options.level == 1:
                 certificate, leaves = claimed, tree.leaves
@@ -201,10 +269,9 @@ class _Job:
                 verdict = check(staging, workers=1)
                 level = 2 if verdict.outcome == "refuted" else 0
                 certificate = replace(certificate, level=level, outcome=Outcome.REFUTED if level else Outcome.UNDECIDED)
-        self.seconds["check"] = round(time.monotonic() - began, 3)
+        self.seconds["check"] = round(self.seconds.get("check", 0.0) + time.monotonic() - began, 3)
         certificate = replace(certificate, seconds=dict(self.seconds))
         folders.write_certificate(staging, certificate)
-        folders.publish(staging, home)
         return certificate, leaves
 
     def _base(self, found: Evidence, apriori: str | None) -> Certificate:
@@ -224,15 +291,22 @@ class _Job:
             reason=reason,
             apriori=apriori,
             assumptions=ASSUMPTIONS[self.options.level],
-            versions=_versions(),
+            versions=versions(),
         )
+
+    def _with_run_error(self, base: Certificate, model: Transformer) -> Certificate:
+        """The certificate with its claim about runs in the stored type, or a note why there is none."""
+        self.progress("check", 0, None, f"bounding the rounding of runs in {model.config.dtype}")
+        run = run_error(model, self.target)
+        self.notes = () if run.bound else (f"no bound for runs in {model.config.dtype}: {run.reason}",)
+        return replace(base, run_error=run.bound, assumptions=base.assumptions + (run.assumptions if run.bound else ()))
 
     def _unproved(self, base: Certificate, found: Evidence) -> Certificate:
         reason = base.reason or "; ".join(found.reasons) or "no rule applied"
         return replace(base, reason=reason)
 
     def _write(self, staging: Path, model: Transformer, leaves: bytes, certificate: Certificate) -> Certificate:
-        target = target_to_text(self.target).encode()
+        target = any_target_to_text(self.target).encode()
         seals = folders.write_inputs(staging, model.config.to_bytes(), tensors_to_bytes(model), target, leaves)
         certificate = replace(certificate, seals=seals)
         folders.write_certificate(staging, certificate)
@@ -242,21 +316,9 @@ class _Job:
         self.progress("check", done, total, f"{done:,} of {total:,} leaves confirmed")
 
 
-def _construct(job: _Job) -> tuple:
-    built = voronoi.construct(job.target, job.epsilon)
-    return built.model, built.proof
-
-
 def _with_tree(base: Certificate, tree: Tree) -> Certificate:
     return replace(base, outcome=Outcome.PROVED, level=1, proof=tree.proof, upper=decimal_text(tree.upper, up=True))
 
 
 def _short(text: str) -> str:
     return f"{float(Fraction(text)):.9g}"
-
-
-def _versions() -> dict[str, str]:
-    from importlib.metadata import version
-
-    names = ("jax", "jaxlib", "numpy", "python-flint")
-    return {"certiformer": __version__, **{name: version(name) for name in names}}

@@ -1,6 +1,6 @@
 """`--dry-run`: what a run would make and roughly what it would cost, without running it.
 
-For `build` the size is exact, because a theorem decides it. For `prove` a pilot bounds random boxes of growing depth and
+For `build` the size is exact, because a plan decides it. For `prove` a pilot bounds random boxes of growing depth and
 looks at which depth most of them close: a guess, and called one.
 """
 
@@ -15,46 +15,64 @@ import jax
 import numpy as np
 
 from certiformer.checker.rules.refusal import Refused
-from certiformer.construct import voronoi
-from certiformer.model import Transformer, tensor_specs
-from certiformer.search.build import checked_method, checked_network
+from certiformer.construct.method import Task
+from certiformer.model import Transformer
+from certiformer.search.build import checked_network
+from certiformer.search.candidates import FIT, Candidate, choose, known_method
 from certiformer.search.evidence import ROOM, Case
-from certiformer.search.request import Options, read_epsilon, read_target
+from certiformer.search.request import Options, read_any, read_epsilon, read_shape, read_target
+from certiformer.target import Teacher
 from certiformer.verify.bounder import bounder_for
 
 CHECKED_PER_SECOND = 200  # leaves of the independent check, on one core
 COMPILE_SECONDS = 5.0
+MAX_WEIGHTS = 2_000_000
 PILOT_BOXES, PILOT_DEPTHS = 64, 14
 
 
-def dry_run(target: str | Callable[..., Any], *, on: str, eps: str | float, method: str = "voronoi") -> dict[str, Any]:
-    """What `build` would make: sizes, the a-priori bound, and a rough estimate of boxes and seconds.
+def dry_run(
+    target: str | Callable[..., Any],
+    *,
+    on: str,
+    eps: str | float,
+    method: str = "auto",
+    objective: str = "parameters",
+    tokens: int | None = None,
+    out_tokens: int | None = None,
+    out_width: int | None = None,
+    layout: str | None = None,
+) -> dict[str, Any]:
+    """What `build` would make: sizes, the predicted bound, and a rough estimate of boxes and seconds.
 
-    >>> dry_run("sin(x1)", on="[0, 2*pi]", eps="0.01")["prototypes"]
+    Nothing is trained: what `fit` would find is not known beforehand, so `auto` may end with something smaller.
+
+    >>> dry_run("sin(x1)", on="[0, 2*pi]", eps="0.01", method="voronoi")["registers"]
     33
     """
-    method = checked_method(method)
-    wanted, (_, epsilon) = read_target(target, on), read_epsilon(eps)
+    wanted, (_, epsilon) = read_any(target, on, tokens), read_epsilon(eps)
+    shape = read_shape(wanted, tokens, out_tokens, out_width, layout)
+    if known_method(method) == FIT or isinstance(wanted, Teacher):
+        return {"method": FIT, "possible": True, "reason": "", "estimated_seconds": None, "candidates": []}
     try:
-        planned = voronoi.plan(wanted, epsilon)
+        choice = choose(method, Task(wanted, epsilon, shape), objective, 0.0, lambda *_: None)
     except Refused as refusal:
-        return {"method": method, "possible": False, "reason": str(refusal)}
-    inputs, outputs = wanted.domain.dimension, len(wanted.program.outputs)
-    config = voronoi.configuration(planned.grid.size, inputs, outputs)
-    parameters = sum(int(np.prod(spec.shape)) for spec in tensor_specs(config).values())
-    boxes = int(np.prod([2 * cells for cells in planned.grid.cells]))
-    by_theorem = inputs > 3
+        return {"method": method, "possible": False, "reason": str(refusal), "candidates": []}
+    best, rows = choice.candidates[0], choice.rows()
+    boxes = _expected_boxes(best, wanted.domain.dimension)
     return {
-        "method": method,
-        "possible": planned.grid.size <= voronoi.MAX_PROTOTYPES,
-        "theorem": planned.theorem,
-        "prototypes": planned.grid.size,
-        "parameters": parameters,
-        "bytes": 8 * parameters,
-        "apriori": planned.apriori,
-        "estimated_boxes": 0 if by_theorem else boxes,
-        "estimated_seconds": COMPILE_SECONDS + (0 if by_theorem else round(boxes / CHECKED_PER_SECOND, 1)),
+        **rows[0],
+        "possible": rows[0]["nonzero"] <= MAX_WEIGHTS,
+        "bytes": 8 * rows[0]["dense"],
+        "estimated_boxes": boxes,
+        "estimated_seconds": COMPILE_SECONDS + round(boxes / CHECKED_PER_SECOND, 1),
+        "candidates": rows,
     }
+
+
+def _expected_boxes(best: Candidate, dimension: int) -> int:
+    """Boxes of a search on prototypes: about two a cell and axis; a theorem or pieces need none."""
+    registers = 0 if best.size is None else best.size.registers
+    return 0 if dimension > 3 or registers < 2 else 2**dimension * registers
 
 
 def dry_run_prove(
@@ -78,7 +96,7 @@ def dry_run_prove(
 
 def _pilot(case: Case, epsilon: Fraction) -> tuple[int | None, float]:
     """The number of bisections at which nine in ten random boxes close (None if they never do), and boxes a second."""
-    bounder = bounder_for(case.model, case.target.program, case.domain, None)
+    bounder = bounder_for(case.model, case.wanted, case.domain, None)
     random, dimension = np.random.default_rng(0), case.domain.dimension
     rate = 1.0
     for level in range(max(bounder.start_depth), PILOT_DEPTHS):

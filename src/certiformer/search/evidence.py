@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from certiformer.certificate import Boxes, Node, Sum, Theorem, Witness, decimal_text
+from certiformer.certificate import Boxes, Node, Sum, Witness, decimal_text
 from certiformer.checker.balls import BallDomain, working_precision
 from certiformer.checker.check import decimal, error_lower
 from certiformer.checker.network import Network
@@ -25,11 +25,13 @@ from certiformer.checker.prototypes import as_prototypes
 from certiformer.checker.rules import sum as sum_rule
 from certiformer.checker.rules.refusal import Refused
 from certiformer.checker.weights import read_model
+from certiformer.construct.method import Construction
 from certiformer.interval import run_canaries
 from certiformer.model import Transformer
 from certiformer.model.store import tensors_to_bytes
-from certiformer.search.request import Options
-from certiformer.target import Target
+from certiformer.search.request import Options, teacher_model
+from certiformer.search.ridge_proof import prove_by_ridges
+from certiformer.target import Program, Target, Teacher
 from certiformer.target.floating import as_jax
 from certiformer.verify import Budget, Falsifier, FloatDomain, SplitTree, search
 from certiformer.verify.ball_bounder import BallBounder
@@ -41,6 +43,7 @@ SUM_ORDER = 4
 SUM_SECONDS = 4.0  # per term when the sum rule is only one of several; asked for by name it gets the whole budget
 # What boxes may cost when a theorem has already proved the claim and they would only tighten it.
 TIGHTEN_BOXES, TIGHTEN_SECONDS = 6_000, 20.0
+TIGHT_QUALITY = 0.02
 MAX_BOX_DIMENSION = 3  # beyond, boxes are only tried when asked for
 
 Progress = Callable[[str, float, float | None, str], None]
@@ -70,29 +73,46 @@ class Evidence:
 class Case:
     """A model and a target, with everything that several rules need prepared once."""
 
-    def __init__(self, model: Transformer, target: Target, epsilon: Fraction, options: Options):
+    def __init__(self, model: Transformer, target: Target | Teacher, epsilon: Fraction, options: Options):
         working_precision()
         self.model, self.target, self.epsilon, self.options = model, target, epsilon, options
         network = Network(*read_model(model.config.to_bytes(), tensors_to_bytes(model)))
         left = as_prototypes(network) or network
-        self.problem = Problem(left, ProgramFunction(target.program), BallDomain(target.domain))
+        if isinstance(target, Teacher):
+            right = Network(*read_model(target.config, target.tensors))
+        else:
+            right = ProgramFunction(target.program)
+        self.problem = Problem(left, right, BallDomain(target.domain))
         self.domain = FloatDomain(self.problem.domain)
+
+    @property
+    def wanted(self) -> Program | Transformer:
+        """What is approximated, for the float64 search."""
+        return teacher_model(self.target) if isinstance(self.target, Teacher) else self.target.program
 
     def error_rows(self) -> Callable:
         """T - f in float64 on rows of points."""
-        target = as_jax(self.target.program)
-        shape = (self.model.config.tokens, self.model.config.input.width)
-        tensors = jax.tree.map(jnp.asarray, self.model)
-        return lambda points: jax.vmap(lambda p: tensors(p.reshape(shape)))(points) - target(points)
+        wanted = self.wanted
+        rows = _model_rows(wanted) if isinstance(wanted, Transformer) else as_jax(wanted)
+        own = _model_rows(self.model)
+        return lambda points: own(points) - rows(points)
+
+
+def _model_rows(model: Transformer) -> Callable:
+    """The outputs of a model on rows of points, to be traced."""
+    shape = (model.config.tokens, model.config.input.width)
+    tensors = jax.tree.map(jnp.asarray, model)
+    return lambda points: jax.vmap(lambda p: tensors(p.reshape(shape)))(points)
 
 
 def collect(
     model: Transformer,
-    target: Target,
+    target: Target | Teacher,
     epsilon: Fraction,
     options: Options,
     *,
-    theorem: Theorem | None = None,
+    construction: Construction | None = None,
+    through: Program | None = None,
     checkpoint: tuple[Path, str] | None = None,
     progress: Progress | None = None,
 ) -> Evidence:
@@ -105,13 +125,16 @@ def collect(
         found.seconds["lower"] = time.monotonic() - began
         if found.lower > epsilon:
             return found
-        if theorem is not None and options.rule in ("auto", "theorem"):
-            found.trees.append(Tree(theorem, b"", Fraction(theorem.bound)))
+        proof = None if construction is None else construction.proof
+        if construction is not None and proof is not None and options.rule in ("auto", "theorem"):
+            found.trees.append(Tree(proof, construction.leaves, Fraction(proof.bound)))
         elif options.rule == "theorem":
             found.reasons.append("no theorem speaks of this transformer")
         began = time.monotonic()
         tight = False
-        if options.rule in ("auto", "sum"):
+        if options.rule in ("auto", "ridges"):
+            tight = _by_ridges(case, found, through)
+        if options.rule == "sum" or (options.rule == "auto" and not tight):
             tight = _by_sum(case, found)
         low_dimension = target.domain.dimension <= MAX_BOX_DIMENSION or not found.trees
         if options.rule == "boxes" or (options.rule == "auto" and not tight and low_dimension):
@@ -149,7 +172,7 @@ def _by_boxes(
 ) -> None:
     """Branch and bound on T - f: first below epsilon, then, with what is left of the budget, towards the lower end."""
     options = case.options
-    bounder = bounder_for(case.model, case.target.program, case.domain, options.order)
+    bounder = bounder_for(case.model, case.wanted, case.domain, options.order)
     canaries = run_canaries(bounder.batch)
     if not canaries.sound:
         found.reasons.append(f"the float64 search is refused on this machine: {'; '.join(canaries.failures)}")
@@ -170,8 +193,12 @@ def _by_boxes(
     upper, leaves = first.tree.upper(), first.tree.to_bytes()
     goal = _goal(found.lower, case.epsilon, options.quality) * ROOM
     if upper > goal:
-        # Tightening is worth about as much effort as the proof itself; a half-tightened tree would only cost the checker.
-        more = Budget(min(budget.boxes, 3 * first.boxes + 3000), min(budget.seconds, 3 * first.seconds + 3))
+        # Tightening is worth about as much effort as the proof itself, and more where a tight bracket was asked for; a
+        # half-tightened tree would only cost the checker.
+        effort = 3 if options.quality > TIGHT_QUALITY else 30
+        more = Budget(
+            min(budget.boxes, effort * (first.boxes + 1000)), min(budget.seconds, effort * (first.seconds + 1))
+        )
         second = search(bounder, case.domain, goal, more, tree=first.tree, progress=report)
         found.boxes += second.boxes
         if second.closed:
@@ -198,6 +225,22 @@ class _Reporter:
             centre, _ = self.case.domain.boxes(*tree.cells(hardest))
             _raise_lower(self.case, self.found, self.falsifier, centre)
         return self.found.lower > self.case.epsilon
+
+
+def _by_ridges(case: Case, found: Evidence, through: Program | None) -> bool:
+    """Direction by direction, in the checker's own arithmetic; True when a tree was found."""
+    budget = Budget(case.options.boxes, case.options.seconds)
+    try:
+        tree = prove_by_ridges(case.problem, budget, through, case.epsilon)
+    except Refused as refusal:
+        if case.options.rule == "ridges" or through is not None:
+            found.reasons.append(str(refusal))
+        return False
+    if tree.upper > case.epsilon:
+        found.reasons.append(f"the directions add up to {float(tree.upper):.6g}")
+        return False
+    found.trees.append(Tree(tree.proof, tree.leaves, tree.upper))
+    return True
 
 
 def _by_sum(case: Case, found: Evidence) -> bool:

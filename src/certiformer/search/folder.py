@@ -12,6 +12,7 @@ import os
 import re
 import shutil
 from pathlib import Path
+from typing import Any
 
 from certiformer.certificate import (
     CERTIFICATE,
@@ -31,6 +32,7 @@ UNFINISHED = "unfinished.json"
 CHECKPOINT = "search.checkpoint"
 STAGING = ".staging"
 REPORT = "report.html"
+CANDIDATES = "candidates.json"
 
 
 def slug(text: str) -> str:
@@ -75,7 +77,7 @@ def claim_folder(out: str | Path | None, name: str, request: str, force: bool) -
         folder = _free_folder(Path("runs") / name, request)
     folder.mkdir(parents=True, exist_ok=True)
     if _request_of(folder) != request:
-        for stale in (CERTIFICATE, CHECKPOINT, LEAVES, TARGET, MODEL, CONFIG, REPORT):
+        for stale in (CERTIFICATE, CHECKPOINT, LEAVES, TARGET, MODEL, CONFIG, REPORT, CANDIDATES):
             (folder / stale).unlink(missing_ok=True)
     write_atomically(folder / UNFINISHED, canonical({"request": request}))
     return folder
@@ -102,6 +104,20 @@ def write_certificate(folder: Path, certificate: Certificate) -> None:
     write_atomically(folder / CERTIFICATE, certificate.to_bytes())
 
 
+def write_candidates(folder: Path, rows: list[dict[str, Any]]) -> None:
+    """Keep the table of candidates for `show` and the report; no claim rests on it."""
+    write_atomically(folder / CANDIDATES, canonical(rows))
+
+
+def read_candidates(folder: Path) -> list[dict[str, Any]]:
+    """The table of candidates of a run folder, empty if it has none."""
+    try:
+        rows = parse_json((folder / CANDIDATES).read_bytes(), CANDIDATES)
+    except (OSError, BadInput):
+        return []
+    return [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
+
+
 def publish(staging: Path, folder: Path) -> None:
     """Move the checked files into place, the certificate last, and mark the run finished."""
     for name in (MODEL, CONFIG, TARGET, LEAVES, CERTIFICATE):
@@ -114,3 +130,11 @@ def mark_finished(folder: Path) -> None:
     shutil.rmtree(folder / STAGING, ignore_errors=True)
     (folder / CHECKPOINT).unlink(missing_ok=True)
     (folder / UNFINISHED).unlink(missing_ok=True)
+
+
+def abandon(folder: Path) -> None:
+    """Leave no trace of a run that could not start."""
+    if (folder / UNFINISHED).exists():
+        mark_finished(folder)
+        if not any(folder.iterdir()):
+            folder.rmdir()

@@ -1,60 +1,44 @@
 """What `report.html` shows about a run, as plain data (the schema is in `certiformer.report`).
 
-The transformer and the target are sampled in float64 and the split trees are read back; nothing here is evidence.
-Beyond two variables the pictures are slices through the point of largest known error.
+Nothing here is evidence: that is what `certiformer check` accepts.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator
-from fractions import Fraction
-from itertools import combinations
 from typing import Any
 
-import jax
-import numpy as np
-from jaxtyping import Float
-
-from certiformer.certificate import Boxes, Node, Sum, Theorem, Triangle, decimal_text
-from certiformer.certificate.splits import LEAF, subtree_ends
+from certiformer.certificate import Boxes, Node, Theorem
+from certiformer.certificate.splits import LEAF
 from certiformer.certificate.tree import rule_name
-from certiformer.checker.balls import BallDomain, working_precision
 from certiformer.errors import BadInput
 from certiformer.model import Transformer
 from certiformer.model.store import tensors_to_bytes
+from certiformer.search.report_attention import attention_picture
+from certiformer.search.report_pictures import anchor, depth_pictures, error_pictures, leaf_depths, middle
+from certiformer.search.report_sizes import size_picture
 from certiformer.search.run import Run
-from certiformer.target import Domain, Target, additive_split, formula
-from certiformer.target.floating import as_jax
+from certiformer.target import Target, sentence_of
+from certiformer.target.anything import programs_of
 from certiformer.theorem import find
-from certiformer.verify import FloatDomain
-
-CURVE_POINTS = 4097
-MAP_SIDES = (40, 160)  # the fewest and the most samples a side of a map
-MAP_WORK = 4e7  # samples times registers that a picture may cost: about a second
-DEPTH_SIDE = 256
-MAX_OUTPUTS = 3
-MAX_SLICES = 3
-
-Plane = tuple[int, ...]  # one or two variables that a picture shows
-Axis = dict[str, Any]
 
 
 def report_data(run: Run, *, checked: bool) -> dict[str, Any]:
     """The data of the report; `checked` says whether the caller has just seen the independent checker accept."""
     certificate, target, model = run.certificate, run.target, run.model
-    nodes = list(_nodes(certificate.proof, target, tuple(range(target.domain.dimension))))
+    special = {} if isinstance(target, Target) else {"sentence": sentence_of(target, certificate.epsilon)}
     return {
+        **special,
         "source": target.source,
         "variables": target.domain.dimension,
-        "outputs": len(target.program.outputs),
+        "outputs": target.outputs,
         "domain": str(target.domain),
-        "formulas": formula(target.program),
+        "formulas": programs_of(target) or [f"the transformer {target.source}"],
         "epsilon": certificate.epsilon,
         "outcome": certificate.outcome.value,
         "level": certificate.level,
         "checked": checked,
         "reason": certificate.reason,
+        "notes": list(run.notes),
         "method": certificate.method,
         "lower": certificate.lower,
         "upper": certificate.upper,
@@ -62,13 +46,22 @@ def report_data(run: Run, *, checked: bool) -> dict[str, Any]:
         "witness": None if certificate.witness is None else certificate.witness.to_json(),
         "sizes": None if model is None else sizes(model),
         "proof": None if certificate.proof is None else _proof(certificate.proof, run.leaves),
-        "assumptions": [text for node, _ in nodes if isinstance(node, Theorem) for text in _trusted(node.id)],
-        "pictures": [] if model is None else [*_error_pictures(run, model), *_depth_pictures(run, nodes)],
+        "assumptions": [text for identifier in _theorems(certificate.proof) for text in _trusted(identifier)],
+        "candidates": list(run.candidates or []),
+        "pictures": [] if model is None else _pictures(run, model),
         "seconds": dict(certificate.seconds),
         "versions": dict(certificate.versions),
         "seals": dict(certificate.seals),
         "directory": None if run.directory is None else str(run.directory),
     }
+
+
+def _pictures(run: Run, model: Transformer) -> list[dict[str, Any]]:
+    places = {"in the middle": middle(run.target.domain)}
+    if run.certificate.witness is not None:
+        places["at the largest error found"] = anchor(run)
+    about = [size_picture(run), attention_picture(model, places)]
+    return [*error_pictures(run, model), *depth_pictures(run), *(picture for picture in about if picture is not None)]
 
 
 def sizes(model: Transformer) -> dict[str, int]:
@@ -78,6 +71,7 @@ def sizes(model: Transformer) -> dict[str, int]:
     return {
         "blocks": len(config.blocks) * config.loops,
         "heads": sum(heads),
+        "units": sum(block.ffn.width for block in config.blocks if block.ffn is not None),
         "registers": config.registers,
         "width": config.width,
         "nonzero": model.nonzero_count(),
@@ -89,22 +83,15 @@ def sizes(model: Transformer) -> dict[str, int]:
 # --- the proof --------------------------------------------------------------------------------------------------------
 
 
-def _nodes(node: Node | None, target: Target, variables: tuple[int, ...]) -> Iterator[tuple[Node, tuple[int, ...]]]:
-    """Every node with the variables of its part of the problem."""
-    if node is None:
-        return
-    yield node, variables
-    if isinstance(node, Sum):
-        groups = additive_split(target.program, 0) or []
-        for child, (group, _) in zip(node.children, groups, strict=False):
-            yield from _nodes(child, target, group)
-    elif isinstance(node, Triangle):
-        for child in node.children:
-            yield from _nodes(child, target, variables)
+def _theorems(node: Node | None) -> list[str]:
+    """The theorems of a proof tree, from the root."""
+    if isinstance(node, Theorem):
+        return [node.id]
+    return [name for child in getattr(node, "children", ()) for name in _theorems(child)]
 
 
 def _proof(node: Node, leaves: bytes) -> dict[str, Any]:
-    children = [_proof(child, leaves) for child in node.children] if isinstance(node, (Sum, Triangle)) else []
+    children = [_proof(child, leaves) for child in getattr(node, "children", ())]
     notes = []
     if isinstance(node, Boxes):
         notes.append(_boxes_note(leaves[node.offset : node.offset + node.length], node.order))
@@ -121,22 +108,6 @@ def _boxes_note(tree: bytes, order: int) -> str:
     return f"{pieces}; Taylor forms of order {order}"
 
 
-def leaf_depths(tree: bytes) -> tuple[int, int]:
-    """The smallest and the largest number of cuts above a leaf.
-
-    >>> leaf_depths(bytes([0, 255, 0, 255, 255]))
-    (1, 2)
-    """
-    open_halves, depths_seen = [0], set()  # the depths of subtrees that are still to come
-    for byte in tree:
-        depth = open_halves.pop()
-        if byte == LEAF:
-            depths_seen.add(depth)
-        else:
-            open_halves += [depth + 1, depth + 1]
-    return min(depths_seen), max(depths_seen)
-
-
 def _title(identifier: str) -> str:
     try:
         return find(identifier).record.title
@@ -151,188 +122,3 @@ def _trusted(identifier: str) -> list[str]:
     except BadInput:
         return []
     return [f"{record.name}: {a.text}" for a in record.assumptions if a.status == "trusted"]
-
-
-# --- the error --------------------------------------------------------------------------------------------------------
-
-
-def float_ends(domain: Domain) -> list[tuple[float, float]]:
-    """The ends of every axis as the nearest doubles, for pictures only."""
-    working_precision()
-    box = FloatDomain(BallDomain(domain))
-    return list(zip(box.low.tolist(), box.high.tolist(), strict=True))
-
-
-def _axes(domain: Domain) -> list[Axis]:
-    return [
-        {"label": f"x{i + 1}", "low": low, "high": high, "low_text": low_text, "high_text": high_text}
-        for i, ((low, high), (low_text, high_text)) in enumerate(zip(float_ends(domain), domain.bounds, strict=True))
-    ]
-
-
-def _error_pictures(run: Run, model: Transformer) -> Iterator[dict[str, Any]]:
-    axes, anchor = _axes(run.target.domain), _anchor(run)
-    sample = _sampler(run.target, model)
-    dimension, shown = len(axes), min(len(run.target.program.outputs), MAX_OUTPUTS)
-    if dimension == 1:
-        points = np.linspace(axes[0]["low"], axes[0]["high"], CURVE_POINTS)[:, None]
-        ours, wanted = sample(points)
-        for output in range(shown):
-            yield _curves(run, axes[0], points[:, 0], ours[:, output], wanted[:, output], output)
-        return
-    planes = list(combinations(range(dimension), 2))[:MAX_SLICES]
-    side = _side(model.config.registers + model.config.tokens, len(planes))
-    for plane in planes:
-        points = _grid(axes, anchor, plane, side)
-        ours, wanted = sample(points)
-        for output in range(shown if len(planes) == 1 else 1):
-            name, place = _name(run.target, output), _slice(plane, axes, anchor)
-            pair = ours[:, output].reshape(side, side), wanted[:, output].reshape(side, side)
-            if len(planes) == 1:
-                yield _value_map(axes, plane, pair[0], f"{name}The transformer T")
-            title = f"{name}The error |T − f|{place}"
-            yield _error_map(axes, plane, np.abs(pair[0] - pair[1]), title, run)
-
-
-def _sampler(target: Target, model: Transformer) -> Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]:
-    def sample(points: Float[np.ndarray, "points inputs"]) -> tuple[np.ndarray, np.ndarray]:
-        with jax.enable_x64(True):
-            return model.evaluate(points), np.asarray(jax.jit(as_jax(target.program))(points))
-
-    return sample
-
-
-def _curves(run: Run, x: Axis, points: np.ndarray, ours: np.ndarray, wanted: np.ndarray, output: int) -> dict[str, Any]:
-    return {
-        "kind": "curves",
-        "title": f"{_name(run.target, output)}The transformer T against the target f",
-        "caption": f"{len(points):,} samples; the dashed lines are the tolerance that the claim speaks of.",
-        "x": x,
-        "points": points.tolist(),
-        "target": _listed(wanted),
-        "model": _listed(ours),
-        "error": _listed(ours - wanted),
-        "epsilon": float(Fraction(run.certificate.epsilon)),
-    }
-
-
-def _value_map(axes: list[Axis], plane: Plane, values: np.ndarray, title: str) -> dict[str, Any]:
-    known = values[np.isfinite(values)]
-    low, high = (float(known.min()), float(known.max())) if known.size else (0.0, 1.0)
-    caption = "The value of the transformer. A picture of the target would look the same: the error is in the next one."
-    return _map(axes, plane, values, title, caption, low, high, "T", "value")
-
-
-def _error_map(axes: list[Axis], plane: Plane, values: np.ndarray, title: str, run: Run) -> dict[str, Any]:
-    largest = float(np.max(values[np.isfinite(values)], initial=0.0))
-    upper = run.certificate.upper
-    end = decimal_text(Fraction(upper or run.certificate.epsilon), up=True, digits=4)
-    what = "proved upper end" if upper else "tolerance"
-    place = f"the scale ends at {end}, the {what}" if largest <= float(end) else f"the {what} is {end}"
-    caption = f"The largest of {values.size:,} samples is {largest:.4g}; {place}."
-    return _map(axes, plane, values, title, caption, 0.0, max(float(end), largest), "|T − f|", "error")
-
-
-def _map(
-    axes: list[Axis],
-    plane: Plane,
-    values: np.ndarray,
-    title: str,
-    caption: str,
-    low: float,
-    high: float,
-    unit: str,
-    palette: str,
-) -> dict[str, Any]:
-    rows = [_listed(row) for row in values]
-    x, y = (axes[i] for i in plane)
-    entries = {"kind": "map", "title": title, "caption": caption, "x": x, "y": y, "values": rows}
-    return {**entries, "low": low, "high": high, "unit": unit, "palette": palette}
-
-
-def _grid(axes: list[Axis], anchor: np.ndarray, plane: Plane, side: int) -> Float[np.ndarray, "points inputs"]:
-    """The centres of the pixels of a slice, rows from the low end of its second variable."""
-    shares = (np.arange(side) + 0.5) / side
-    first, second = (axes[i]["low"] + (axes[i]["high"] - axes[i]["low"]) * shares for i in plane)
-    points = np.tile(anchor, (side * side, 1))
-    points[:, plane[0]] = np.tile(first, side)
-    points[:, plane[1]] = np.repeat(second, side)
-    return points
-
-
-def _side(tokens: int, pictures: int) -> int:
-    few, many = MAP_SIDES
-    return int(min(many, max(few, math.sqrt(MAP_WORK / (tokens * pictures)))))
-
-
-def _anchor(run: Run) -> Float[np.ndarray, " inputs"]:
-    """The point that slices go through: that of the largest known error, or the middle."""
-    if run.certificate.witness is not None:
-        return np.array([float(Fraction(text)) for text in run.certificate.witness.point])
-    return np.array([(low + high) / 2 for low, high in float_ends(run.target.domain)])
-
-
-def _name(target: Target, output: int) -> str:
-    return f"Output {output + 1}: " if len(target.program.outputs) > 1 else ""
-
-
-def _slice(plane: Plane, axes: list[Axis], anchor: np.ndarray) -> str:
-    if len(axes) <= 2:
-        return ""
-    fixed = ", ".join(f"{a['label']} = {anchor[i]:.3g}" for i, a in enumerate(axes) if i not in plane)
-    return f" at {fixed}"
-
-
-def _listed(values: np.ndarray) -> list[float | None]:
-    """Numbers for the page; what is not finite has no colour and no height."""
-    return [float(v) if math.isfinite(v) else None for v in values]
-
-
-# --- where the proof was hard -----------------------------------------------------------------------------------------
-
-
-def _depth_pictures(run: Run, nodes: list[tuple[Node, tuple[int, ...]]]) -> Iterator[dict[str, Any]]:
-    axes, anchor = _axes(run.target.domain), _anchor(run)
-    boxes = [(node, variables) for node, variables in nodes if isinstance(node, Boxes)]
-    for node, variables in boxes[:MAX_SLICES]:
-        tree = run.leaves[node.offset : node.offset + node.length]
-        count, own = tree.count(LEAF), [axes[i] for i in variables]
-        least, most = leaf_depths(tree)
-        if least == most:
-            continue  # cut evenly: the proof tree says so, and the picture would be one colour
-        title = "Where the proof was hard" if len(boxes) == 1 else f"Where the proof was hard: {_names(own)}"
-        caption = f"How often the box was cut, of {count:,} leaves in all: the more cuts, the closer the call."
-        fixed = np.array([(anchor[i] - axes[i]["low"]) / (axes[i]["high"] - axes[i]["low"]) for i in variables])
-        if len(own) == 1:
-            values = depths(tree, ((np.arange(4 * DEPTH_SIDE) + 0.5) / (4 * DEPTH_SIDE))[:, None]).tolist()
-            yield {"kind": "steps", "title": title, "caption": caption, "x": own[0], "values": values}
-            continue
-        unit = [{**axis, "low": 0.0, "high": 1.0} for axis in own]
-        values = depths(tree, _grid(unit, fixed, (0, 1), DEPTH_SIDE)).reshape(DEPTH_SIDE, DEPTH_SIDE)
-        title += _slice((0, 1), own, anchor[list(variables)])
-        yield _map(own, (0, 1), values, title, caption, float(least), float(most), "cuts", "depth")
-
-
-def _names(axes: list[Axis]) -> str:
-    return ", ".join(axis["label"] for axis in axes)
-
-
-def depths(tree: bytes, shares: Float[np.ndarray, "points inputs"]) -> np.ndarray:
-    """How many cuts lie above the leaf at each point, given as shares of the box from 0 to 1.
-
-    >>> depths(bytes([0, 255, 0, 255, 255]), np.array([[0.2], [0.6], [0.9]])).tolist()
-    [1, 2, 2]
-    """
-    axes = np.frombuffer(tree, np.uint8)
-    ends = np.array(subtree_ends(tree, shares.shape[1]))
-    place, depth, rest = np.zeros(len(shares), int), np.zeros(len(shares), int), shares.copy()
-    active = np.flatnonzero(axes[place] != LEAF)
-    while active.size:
-        axis = axes[place[active]]
-        doubled = 2 * rest[active, axis]
-        upper = doubled >= 1
-        rest[active, axis] = doubled - upper
-        place[active] = np.where(upper, ends[place[active] + 1], place[active] + 1)
-        depth[active] += 1
-        active = active[axes[place[active]] != LEAF]
-    return depth

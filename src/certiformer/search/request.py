@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
+from os.path import isdir
+from pathlib import Path
+from typing import Any, cast, get_args
 
+from certiformer.construct.method import Layout, Shape
 from certiformer.errors import BadInput
-from certiformer.target import Target, parse_domain, parse_epsilon, parse_formula
+from certiformer.model import Transformer, from_bytes, load
+from certiformer.model.store import tensors_to_bytes
+from certiformer.target import Target, Teacher, parse_domain, parse_epsilon, parse_formula
 
-RULES = ("auto", "boxes", "theorem", "sum")
+DTYPES = ("float64", "float32", "bfloat16")
+RULES = ("auto", "boxes", "theorem", "sum", "ridges")
 
 
 @dataclass(frozen=True)
@@ -25,8 +31,11 @@ class Options:
     order: int | None = None
     seed: int = 0
     workers: int | None = None
+    dtype: str | None = None  # round the weights to this type and bound the error of runs in it
 
     def __post_init__(self) -> None:
+        if self.dtype not in (None, *DTYPES):
+            raise BadInput(f"--dtype is one of {', '.join(DTYPES)}, not {self.dtype!r}")
         if self.rule not in RULES:
             raise BadInput(f"--rule is one of {', '.join(RULES)}, not {self.rule!r}")
         if self.level not in (1, 2):
@@ -37,8 +46,11 @@ class Options:
             raise BadInput(f"--order is between 1 and 10, not {self.order}")
 
 
-def read_target(target: str | Callable[..., Any], on: str) -> Target:
-    """The target of a formula, of `file.py:name`, or of a JAX callable, on the box `on`."""
+def read_target(target: str | Callable[..., Any], on: str, tokens: int | None = None) -> Target:
+    """The target of a formula, of `file.py:name`, or of a JAX callable, on the box `on`. `read_any` knows folders too.
+
+    With `tokens`, a formula may name its variables by token and coordinate (`x2_1`).
+    """
     if callable(target):
         from certiformer.target.trace import trace
 
@@ -53,10 +65,70 @@ def read_target(target: str | Callable[..., Any], on: str) -> Target:
         from certiformer.target.trace import trace
 
         return Target(target, trace(load_callable(target), domain.dimension), domain)
-    return Target(target, parse_formula(target, domain.dimension), domain)
+    if tokens is not None:
+        _check_tokens(tokens, domain.dimension)
+    return Target(target, parse_formula(target, domain.dimension, tokens), domain)
+
+
+def read_any(target: Any, on: str, tokens: int | None = None) -> Target | Teacher:
+    """Like `read_target`; a `Transformer`, or the folder of one, is a teacher to be imitated."""
+    if isinstance(target, Transformer):
+        return Teacher("a transformer", target.config.to_bytes(), tensors_to_bytes(target), parse_domain(on))
+    if isinstance(target, str | Path) and isdir(target):
+        return replace(read_any(load(target), on), source=Path(target).name or str(target))
+    return read_target(str(target) if isinstance(target, Path) else target, on, tokens)
+
+
+def teacher_model(teacher: Teacher) -> Transformer:
+    """The transformer that is imitated."""
+    return from_bytes(teacher.config, teacher.tensors)
 
 
 def read_epsilon(eps: str | float | Fraction) -> tuple[str, Fraction]:
     """Epsilon as the text that is stored and its exact value; a float means its shortest decimal."""
-    text = repr(eps) if isinstance(eps, float) else str(eps)
+    text = repr(float(eps)) if isinstance(eps, float) else str(eps)
     return text, parse_epsilon(text)
+
+
+def read_shape(
+    target: Target | Teacher, tokens: int | None, out_tokens: int | None, out_width: int | None, layout: str | None
+) -> Shape:
+    """How inputs and outputs are arranged in tokens; what is not given follows, and a contradiction is `BadInput`.
+
+    Without `tokens` every number is a token of its own. With it, an output of as many rows as there are tokens is read as
+    one row for each.
+
+    >>> target = read_target("[x1*x2, x1-x2]", "[0,1]^2")
+    >>> read_shape(target, None, None, None, None)
+    Shape(tokens=2, width=1, out_tokens=1, out_width=2, layout=None)
+    >>> read_shape(target, 2, None, None, "sequence").per_position
+    True
+    """
+    dimension, outputs = target.domain.dimension, target.outputs
+    if isinstance(target, Teacher) and tokens is None:
+        tokens = target.tokens
+    if tokens is not None:
+        _check_tokens(tokens, dimension)
+    for name, value in (("--out-tokens", out_tokens), ("--out-width", out_width)):
+        if value is not None and not (_is_positive(value) and outputs % value == 0):
+            raise BadInput(f"{name} must divide the number of outputs, which is {outputs}; it is {value!r}")
+    if layout is not None and layout not in get_args(Layout):
+        raise BadInput(f"--layout is one of {', '.join(get_args(Layout))}, not {layout!r}")
+    if out_tokens is None:
+        per_token = out_width is None and tokens is not None and outputs % tokens == 0
+        out_tokens = tokens if per_token and tokens is not None else outputs // (out_width or outputs)
+    if out_width is not None and out_tokens * out_width != outputs:
+        raise BadInput(
+            f"--out-tokens {out_tokens} times --out-width {out_width} is not the number of outputs, {outputs}"
+        )
+    n = dimension if tokens is None else tokens
+    return Shape(n, dimension // n, out_tokens, outputs // out_tokens, cast(Layout | None, layout))
+
+
+def _check_tokens(tokens: int, dimension: int) -> None:
+    if not (_is_positive(tokens) and dimension % tokens == 0):
+        raise BadInput(f"--tokens must divide the number of inputs, which is {dimension}; it is {tokens!r}")
+
+
+def _is_positive(value: object) -> bool:
+    return type(value) is int and value > 0

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import html
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from jaxtyping import ArrayLike, Float, Num
 
+from certiformer._version import __version__
 from certiformer.certificate import (
     CERTIFICATE,
     CONFIG,
@@ -23,22 +24,26 @@ from certiformer.certificate import (
 )
 from certiformer.errors import BadInput
 from certiformer.model import Transformer, from_bytes
-from certiformer.target import Target, formula, target_from_text
+from certiformer.target import Target, Teacher, any_target_from_text, formula
+from certiformer.target.anything import place_of
 
 
 @dataclass(frozen=True)
 class Run:
     """A transformer, the target it was made for, and the certificate of the claim about the two.
 
-    `directory` is None for a run that was kept in memory only; `model` is None when none could be made, which the outcome
-    and its reason explain.
+    `directory` is None for a run that was kept in memory only; `model` is None when none could be made, which the
+    outcome and its reason explain. `target` is an `AnyTarget`: a function on a box, or a finite set of rows. `notes`
+    are sentences about how the transformer was made that the folder does not keep.
     """
 
     model: Transformer | None
-    target: Target
+    target: Any
     certificate: Certificate
     leaves: bytes
     directory: Path | None = None
+    candidates: list[dict[str, Any]] = field(default_factory=list)
+    notes: tuple[str, ...] = ()
 
     @property
     def outcome(self) -> Outcome:
@@ -72,9 +77,17 @@ class Run:
 
     def sentence(self) -> str:
         """The claim, or what became of it, in one sentence."""
-        text = ", ".join(formula(self.target.program))
-        text = text if len(text) <= 120 else f"{text[:117]}..."
-        claim = f"|T - f| <= {self.certificate.epsilon} for f = {text} at every point of {self.target.domain}"
+        epsilon = self.certificate.epsilon
+        if isinstance(self.target, Target):
+            text = ", ".join(formula(self.target.program))
+            text = text if len(text) <= 120 else f"{text[:117]}..."
+            claim = f"|T - f| <= {epsilon} for f = {text} at every point of {self.target.domain}"
+        elif isinstance(self.target, Teacher):
+            claim = (
+                f"|T - F| <= {epsilon} for the teacher F = {self.target.source} at every point of {self.target.domain}"
+            )
+        else:
+            claim = f"|T - y| <= {epsilon} at every one of the {place_of(self.target)} of {self.target.source}"
         if self.certified:
             return f"certified: {claim}"
         if self.outcome is Outcome.PROVED:
@@ -84,12 +97,13 @@ class Run:
     def summary(self) -> dict[str, Any]:
         """The facts of the run as JSON data."""
         c = self.certificate
-        sizes: dict[str, int | None] = dict.fromkeys(("nonzero", "dense", "heads", "registers"))
+        sizes: dict[str, int | None] = dict.fromkeys(("nonzero", "dense", "heads", "units", "registers"))
         if self.model is not None:
             config = self.model.config
             heads = [g.count for b in config.blocks if b.attention is not None for g in b.attention.heads]
             sizes = {"nonzero": self.model.nonzero_count(), "dense": self.model.parameter_count()}
-            sizes |= {"heads": sum(heads), "registers": config.registers}
+            units = sum(b.ffn.width for b in config.blocks if b.ffn is not None)
+            sizes |= {"heads": sum(heads), "units": units, "registers": config.registers}
         return {
             "outcome": c.outcome.value,
             "level": c.level,
@@ -99,10 +113,13 @@ class Run:
             "method": c.method,
             "rules": [] if c.proof is None else rules_used(c.proof),
             "apriori": None if c.apriori is None else float(c.apriori),
+            "dtype": None if self.model is None else self.model.config.dtype,
+            "run_error": None if c.run_error is None else float(c.run_error),
             **sizes,
             "leaves": self.leaves.count(255),
             "seconds": round(sum(c.seconds.values()), 3),
             "reason": c.reason,
+            "notes": list(self.notes),
             "directory": None if self.directory is None else str(self.directory),
         }
 
@@ -125,7 +142,7 @@ def load(directory: str | Path) -> Run:
         raise BadInput(f"{directory} is not a folder")
     certificate = Certificate.from_bytes(read_bytes(folder / CERTIFICATE))
     model = from_bytes(read_bytes(folder / CONFIG), read_bytes(folder / MODEL), folder)
-    target = target_from_text(read_bytes(folder / TARGET))
+    target = any_target_from_text(read_bytes(folder / TARGET))
     return Run(model, target, certificate, read_bytes(folder / LEAVES), folder)
 
 
@@ -135,3 +152,11 @@ def _is_float(text: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def versions() -> dict[str, str]:
+    """The versions that a certificate records."""
+    from importlib.metadata import version
+
+    names = ("jax", "jaxlib", "numpy", "python-flint")
+    return {"certiformer": __version__, **{name: version(name) for name in names}}
