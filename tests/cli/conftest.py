@@ -50,7 +50,8 @@ def cli(capfd, tmp_path, monkeypatch):
 def certified(tmp_path_factory) -> Done:
     """What `build --json` said about a certified run."""
     folder = tmp_path_factory.mktemp("finished") / "sine"
-    arguments = ["build", "sin(x1)", "--on", "[0,2*pi]", "--eps", "0.2", "--out", str(folder), "--quiet", "--json"]
+    arguments = ["build", "sin(x1)", "--on", "[0,2*pi]", "--eps", "0.2", "--method", "voronoi"]
+    arguments += ["--out", str(folder), "--quiet", "--json"]
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         code = main(arguments)

@@ -33,7 +33,7 @@ def everything_below(folder: Path) -> list[str]:
 
 
 def test_a_certified_build_for_a_reader(cli, tmp_path):
-    done = cli("build", "-x1**2", "--on", "[-1,1]", "--eps", "0.2")
+    done = cli("build", "-x1**2", "--on", "[-1,1]", "--eps", "0.2", "--method", "voronoi")
     assert done.code == 0
     labels = [line[:11].strip() for line in done.out.splitlines()]
     assert [label for label in labels if label] == ["built", "error", "certified", "proof", "folder", "next"]
@@ -56,7 +56,7 @@ def test_json_is_one_object_with_the_promised_fields(certified):
 
 
 def test_level_1_is_never_called_certified(cli):
-    done = cli("build", "x1", "--on", "[0,1]", "--eps", "0.2", "--level", "1", "--out", "one")
+    done = cli("build", "x1", "--on", "[0,1]", "--eps", "0.2", "--method", "voronoi", "--level", "1", "--out", "one")
     assert done.code == 3
     assert "proved (numerical)" in done.out
     assert "certified" not in done.out + done.err
@@ -65,7 +65,20 @@ def test_level_1_is_never_called_certified(cli):
 
 def test_a_finished_folder_is_replaced_only_by_force(cli, folder):
     before = (folder / "certificate.json").read_bytes()
-    arguments = ("build", "x1", "--on", "[0,1]", "--eps", "0.2", "--rule", "theorem", "--json", "--quiet")
+    arguments = (
+        "build",
+        "x1",
+        "--on",
+        "[0,1]",
+        "--eps",
+        "0.2",
+        "--method",
+        "voronoi",
+        "--rule",
+        "theorem",
+        "--json",
+        "--quiet",
+    )
     refused = cli(*arguments, "--out", str(folder))
     assert refused.code == 2 and "--force" in refused.data["reason"]
     assert (folder / "certificate.json").read_bytes() == before
@@ -77,12 +90,15 @@ def test_a_dry_run_writes_nothing(cli, tmp_path):
     done = cli("build", "x1*x2", "--on", "[0,1]^2", "--eps", "0.05", "--dry-run")
     assert done.code == 0 and "nothing: this was a dry run" in done.out
     data = cli("build", "x1*x2", "--on", "[0,1]^2", "--eps", "0.05", "--dry-run", "--json").data
-    assert data["outcome"] == "estimate" and data["prototypes"] > 0 and data["apriori"] <= 0.05
+    assert data["outcome"] == "estimate" and data["nonzero"] > 0 and data["bound"] <= 0.05
+    assert len(data["candidates"]) > 2
     assert everything_below(tmp_path) == []
 
 
 def test_no_proof_and_no_counterexample_is_undecided(cli):
-    done = cli("build", "x1**2", "--on", "[0,1]", "--eps", "0.2", "--rule", "sum", "--out", "short")
+    done = cli(
+        "build", "x1**2", "--on", "[0,1]", "--eps", "0.2", "--method", "voronoi", "--rule", "sum", "--out", "short"
+    )
     assert done.code == 3
     assert "undecided  The target is not a sum" in done.out and "certified" not in done.out
     assert "confirms that nothing is claimed" in done.out
@@ -154,7 +170,7 @@ def test_bad_input_is_one_sentence_and_nothing_is_written(cli, tmp_path, change,
 def test_a_jax_function_of_a_file(cli):
     Path("surface.py").write_text("import jax.numpy as jnp\ndef height(x):\n    return jnp.sin(x[0])\n")
     Path("plain.py").write_text("import math\ndef height(x):\n    return math.sin(x[0])\n")
-    arguments = ("--on", "[0,1]", "--eps", "0.1", "--rule", "theorem", "--json", "--quiet")
+    arguments = ("--on", "[0,1]", "--eps", "0.1", "--method", "voronoi", "--rule", "theorem", "--json", "--quiet")
     good = cli("build", "surface.py:height", *arguments)
     assert good.code == 0
     assert "sin(x1)" in good.data["sentence"]
@@ -187,3 +203,19 @@ def test_a_report_that_fails_does_not_spoil_the_proof(capsys, monkeypatch, folde
     assert write_report(search.load(folder), Terminal(), checked=True) is None
     assert "no ink" in capsys.readouterr().err
     assert (folder / "report.html").read_bytes() == before and check(folder).accepted
+
+
+@pytest.mark.parametrize(
+    ("flags", "reason"),
+    [
+        (("--tokens", "2"), "--tokens must divide the number of inputs, which is 3"),
+        (("--out-tokens", "2"), "--out-tokens must divide the number of outputs, which is 3"),
+        (("--out-width", "2"), "--out-width must divide the number of outputs, which is 3"),
+        (("--tokens", "3", "--out-tokens", "3", "--out-width", "3"), "is not the number of outputs"),
+    ],
+)
+@pytest.mark.parametrize("dry", [(), ("--dry-run",)])
+def test_a_sequence_request_that_contradicts_itself(cli, tmp_path, flags, reason, dry):
+    done = cli("build", "[x1, x2, x3]", "--on", "[0,1]^3", "--eps", "0.1", *flags, *dry, "--json")
+    assert done.code == 2 and reason in done.data["reason"]
+    assert everything_below(tmp_path) == []

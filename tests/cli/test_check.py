@@ -61,7 +61,19 @@ def test_a_resealed_honest_folder_still_passes(cli, folder):
 
 def test_a_long_program_is_printed_in_full(cli):
     terms = "+".join(f"sin(x1)/{1000 + k}" for k in range(40))
-    arguments = ("--on", "[0,1]", "--eps", "0.5", "--rule", "theorem", "--out", "long", "--quiet")
+    arguments = (
+        "--on",
+        "[0,1]",
+        "--eps",
+        "0.5",
+        "--method",
+        "voronoi",
+        "--rule",
+        "theorem",
+        "--out",
+        "long",
+        "--quiet",
+    )
     assert cli("build", terms, *arguments).code == 0
     done = cli("check", "long")
     assert done.code == 0

@@ -44,16 +44,17 @@ def test_flags_win():
     assert (read.target, read.on, read.eps, read.level, read.dry_run) == ("x1**3", "[0,1]", "1/100", 2, True)
 
 
-def test_what_the_file_leaves_out_is_still_required(capsys):
-    assert options('on = "[0,1]"') == 2
-    assert "--eps" in capsys.readouterr().err
+def test_what_the_file_leaves_out_is_still_required(cli, tmp_path):
+    (tmp_path / "c.toml").write_text('target = "x1"\non = "[0,1]"\n')
+    done = cli("build", "--config", str(tmp_path / "c.toml"))
+    assert done.code == 2 and "--eps" in done.err
 
 
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
         ("epps = 1", "has the unknown key 'epps'; did you mean 'eps'?"),
-        ("zzz = 1", "has the unknown key 'zzz'; build knows boxes, "),
+        ("zzz = 1", "has the unknown key 'zzz'; build knows alphabet, boxes, "),
         ('config = "other.toml"', "has the unknown key 'config'"),
         ("[build]\neps = 1", "has the unknown key 'build'"),
         ("level = 3", "level is one of 1, 2, not 3"),

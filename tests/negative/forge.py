@@ -34,7 +34,8 @@ from certiformer.certificate.splits import encode, halves, root
 from certiformer.certificate.tree import to_json
 from certiformer.checker import Verdict, check
 from certiformer.checker.rules.grid import Grid
-from certiformer.construct.voronoi import Plan, construct, realise
+from certiformer.construct.method import Task
+from certiformer.construct.voronoi import Plan, plan
 from certiformer.model import Transformer
 from certiformer.model.store import from_bytes, tensors_to_bytes
 from certiformer.target import Target, parse_domain, parse_epsilon, parse_formula, target_to_text
@@ -143,7 +144,7 @@ def judged(folder: Path) -> Verdict:
 def theorem_run(formula: str, on: str, epsilon: str) -> Run:
     """A Voronoi transformer with the theorem node that proves it."""
     target = target_of(formula, on)
-    built = construct(target, parse_epsilon(epsilon))
+    built = plan(Task.of(target, parse_epsilon(epsilon))).realise()
     return Run(built.model, target, epsilon, built.proof)
 
 
@@ -167,5 +168,6 @@ def sum_run(formula: str, on: str, epsilon: str, levels: int, order: int) -> Run
 
 def grid_model(target: Target, theorem: str, cells: tuple[int, ...], margin: int, sharpness: Fraction, parts: int = 40):
     """The Voronoi transformer and theorem node of a chosen grid, whether or not the theorem applies."""
-    chosen = Plan(f"voronoi_{theorem}_order", Grid(cells, margin, sharpness), 1.0, (parts,) * len(cells))
-    return realise(target, chosen)
+    return Plan(
+        target, f"voronoi_{theorem}_order", Grid(cells, margin, sharpness), 1.0, (parts,) * len(cells)
+    ).realise()

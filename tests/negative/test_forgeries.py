@@ -369,7 +369,7 @@ def test_a_sum_node_with_swapped_children(tmp_path):
     assert refused(folder)
     for wrong in (children[:1], children * 2, ()):
         reseal(folder, proof=Sum("0.2", wrong))
-        assert "children for 2 groups" in refused(folder)
+        assert "children for 2 parts" in refused(folder)
 
 
 def test_a_grid_with_doubled_points(tmp_path):

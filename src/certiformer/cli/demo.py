@@ -32,9 +32,13 @@ def run(options: Options, terminal: Terminal) -> int:
     from certiformer import search
 
     with tempfile.TemporaryDirectory(prefix="certiformer-") as scratch:
-        terminal.say(f'1. A function becomes a transformer:  build "{FORMULA}" --on "{BOX}" --eps {TOLERANCE}')
+        terminal.say(
+            f'1. A function becomes a transformer:  build "{FORMULA}" --on "{BOX}" --eps {TOLERANCE} --method voronoi'
+        )
         with progress_for(terminal) as progress:
-            built = search.build(FORMULA, on=BOX, eps=TOLERANCE, out=Path(scratch, "sines"), progress=progress)
+            built = search.build(
+                FORMULA, on=BOX, eps=TOLERANCE, method="voronoi", out=Path(scratch, "sines"), progress=progress
+            )
         _describe_run(built, terminal)
         registers = built.summary()["registers"]
         terminal.say(f"\n2. One of its weights is moved: the value of one of {registers:,} registers, by {MOVED_BY:g}.")

@@ -87,7 +87,7 @@ def read_notes(folder: Path) -> dict[str, str]:
     from certiformer.certificate import CERTIFICATE, CONFIG, MODEL, TARGET, Certificate, digest, read_bytes
     from certiformer.export.card import SCOPE
     from certiformer.report import verdict
-    from certiformer.target import claim_sentence, formula, target_from_text
+    from certiformer.target import any_target_from_text, sentence_of
 
     notes = {"certiformer_version": __version__, "model_sha256": digest(_weights(folder / MODEL))}
     if not (folder / CERTIFICATE).is_file():
@@ -97,9 +97,7 @@ def read_notes(folder: Path) -> dict[str, str]:
     notes["recorded"] = verdict(certificate.outcome.value, certificate.level, checked=False)
     if certificate.outcome.value != "proved":
         return notes
-    target = target_from_text(read_bytes(folder / TARGET))
-    sizes = target.domain.dimension, len(target.program.outputs)
-    claim = claim_sentence(*sizes, str(target.domain), formula(target.program), certificate.epsilon)
+    claim = sentence_of(any_target_from_text(read_bytes(folder / TARGET)), certificate.epsilon)
     return {**notes, "claim": claim, "claim_scope": SCOPE}
 
 

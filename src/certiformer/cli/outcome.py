@@ -37,24 +37,25 @@ def carry_out(command: Callable[..., Run], terminal: Terminal) -> int:
 
 def claim_of(run: Run) -> str:
     """The claim in one sentence."""
-    from certiformer.target import claim_sentence, formula
+    from certiformer.target import sentence_of
 
-    target = run.target
-    sizes = target.domain.dimension, len(target.program.outputs)
-    return claim_sentence(*sizes, str(target.domain), formula(target.program), run.certificate.epsilon)
+    return sentence_of(run.target, run.certificate.epsilon)
 
 
 def write_report(run: Run, terminal: Terminal, *, checked: bool) -> Path | None:
     """Draw `report.html` into the run folder; a picture that fails never spoils a proof."""
     from certiformer import report
     from certiformer.certificate import write_atomically
+    from certiformer.search.finite_report import finite_report_data
     from certiformer.search.report_data import report_data
+    from certiformer.target import FiniteTarget
 
     if run.directory is None:
         return None
     path = run.directory / REPORT
+    collect = finite_report_data if isinstance(run.target, FiniteTarget) else report_data
     try:
-        write_atomically(path, report.write(report_data(run, checked=checked)).encode("utf-8"))
+        write_atomically(path, report.write(collect(run, checked=checked)).encode("utf-8"))
     except (ArithmeticError, LookupError, OSError, RuntimeError, TypeError, ValueError) as problem:
         terminal.note(f"the report could not be drawn ({type(problem).__name__}: {problem}); the proof is not affected")
         return None
@@ -66,14 +67,23 @@ def describe(run: Run, terminal: Terminal) -> None:
     from certiformer.report import verdict
 
     word = verdict(run.outcome.value, run.level, checked=True)
+    if len(run.candidates) > 1:
+        terminal.facts("auto", candidate_lines(run.candidates))
     if run.model is not None:
         terminal.fact("built" if run.certificate.method != "given" else "model", size_line(run))
     if run.outcome.value != "invalid":
         terminal.fact("error", bracket_line(run.certificate.lower, run.certificate.upper))
+    if run.certificate.run_error is not None and run.model is not None and run.certificate.proof is not None:
+        from certiformer.report.numbers import bound_text
+
+        more = bound_text(run.certificate.run_error, up=True)
+        terminal.fact("runs", f"a run in {run.model.config.dtype} adds at most {more} (docs: float semantics)")
     label = "level 1" if word == NUMERICAL else word
     terminal.fact(label, _result_line(run, word), TONES.get(word, "weak"))
     if run.certificate.proof is not None:
         terminal.fact("proof", proof_line(run))
+    for number, note in enumerate(run.notes):
+        terminal.fact("note" if number == 0 else "", note)
     if run.directory is not None:
         present = [name for name in (*FILES, REPORT) if (run.directory / name).exists()]
         terminal.fact("folder", f"{run.directory} ({', '.join(present)})")
@@ -97,13 +107,34 @@ def size_line(run: Run) -> str:
     return sizes_text({**facts, "blocks": blocks}) + how
 
 
+def candidate_lines(rows: list[dict[str, Any]]) -> list[str]:
+    """The table of candidates, smallest first: method, size, predicted bound, what became of it.
+
+    >>> row = {"method": "ridge", "nonzero": 1234, "heads": 2, "bound": 0.0098, "outcome": "proved"}
+    >>> other = {**row, "nonzero": None, "bound": None, "outcome": "does not apply: a kink"}
+    >>> print("\\n".join(candidate_lines([row, other])))
+    method  nonzero  heads  predicted
+    ridge     1,234      2     0.0098  proved
+    ridge                              does not apply: a kink
+    """
+    width = max(6, *(len(row["method"]) for row in rows))
+    lines = [f"{'method':<{width}}  {'nonzero':>7}  {'heads':>5}  {'predicted':>9}"]
+    for row in rows:
+        nonzero = "" if row["nonzero"] is None else f"{row['nonzero']:,}"
+        heads = "" if row["nonzero"] is None else f"{row['heads']:,}"
+        bound = "" if row["bound"] is None else f"{row['bound']:.3g}"
+        lines.append(f"{row['method']:<{width}}  {nonzero:>7}  {heads:>5}  {bound:>9}  {row['outcome']}")
+    return lines
+
+
 def sizes_text(facts: dict[str, Any]) -> str:
     """How large a transformer is, from its counts.
 
-    >>> sizes_text({"blocks": 1, "heads": 2, "registers": 1600, "nonzero": 9, "dense": 12})
+    >>> sizes_text({"blocks": 1, "heads": 2, "units": 0, "registers": 1600, "nonzero": 9, "dense": 12})
     '1 block, 2 heads, 1,600 registers, 9 nonzero of 12 weights'
     """
-    parts = [_count(facts[f"{noun}s"], noun) for noun in ("block", "head", "register")]
+    nouns = {"blocks": "block", "heads": "head", "units": "hidden unit", "registers": "register"}
+    parts = [_count(facts[key], noun) for key, noun in nouns.items() if facts[key] or key in ("blocks", "heads")]
     return f"{', '.join(parts)}, {facts['nonzero']:,} nonzero of {facts['dense']:,} weights"
 
 

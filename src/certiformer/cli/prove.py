@@ -47,7 +47,7 @@ def _dry_run(options: Options, terminal: Terminal) -> int:
     from certiformer import search
     from certiformer.report.numbers import size_text
 
-    estimate = search.dry_run_prove(options.model, options.target, on=options.on, eps=options.eps)
+    estimate = search.dry_run_prove(options.model, options.target, **options.claim_arguments())
     if terminal.json:
         terminal.emit({"outcome": "estimate", **estimate})
         return 0

@@ -8,19 +8,20 @@ from typing import Annotated, Any, Literal
 from tyro.conf import arg
 
 from certiformer.cli.options import Flag, OptionalFile, OptionalFolder
+from certiformer.errors import BadInput
 
-SEARCH_KEYS = ("rule", "level", "boxes", "seconds", "quality", "order", "seed")
+SEARCH_KEYS = ("rule", "level", "boxes", "seconds", "quality", "order", "seed", "dtype")
 
 
 @dataclass(kw_only=True)
 class SearchOptions:
     """How hard to search, how strictly to check, and where to put the result."""
 
-    on: Annotated[str, arg(metavar="BOX")]
+    on: Annotated[str | None, arg(metavar="BOX", help_behavior_hint="(required for a function)")] = None
     """the box, for instance "[0,2*pi]^2" or "[0,1]x[-1,2]" """
-    eps: Annotated[str, arg(metavar="E")]
+    eps: Annotated[str | None, arg(metavar="E", help_behavior_hint="(required for a function)")] = None
     """the tolerance, an exact number: 0.1, 1e-3, 1/100"""
-    rule: Literal["auto", "boxes", "theorem", "sum"] = "auto"
+    rule: Literal["auto", "boxes", "theorem", "sum", "ridges"] = "auto"
     """the kind of proof; auto tries the cheap ones first"""
     level: Literal[1, 2] = 2
     """2 ends with the independent checker, 1 stops after the float64 search"""
@@ -32,6 +33,11 @@ class SearchOptions:
     """how close the proved upper end should come to the lower end: 0.1 is within ten per cent"""
     order: Annotated[int | None, arg(metavar="K", help_behavior_hint="(default: chosen)")] = None
     """the order of the Taylor forms of a proof by boxes"""
+    dtype: Annotated[
+        Literal["float64", "float32", "bfloat16"] | None,
+        arg(metavar="{float64,float32,bfloat16}", help_behavior_hint="(default: float64, no claim about runs)"),
+    ] = None
+    """store the weights in this type, and bound the rounding of runs in it as well"""
     seed: Annotated[int, arg(metavar="N")] = 0
     """the seed of every random choice"""
     dry_run: Flag = False
@@ -50,4 +56,11 @@ class SearchOptions:
     def search_arguments(self) -> dict[str, Any]:
         """What `search.build` and `search.prove` take besides the target."""
         chosen = {name: getattr(self, name) for name in SEARCH_KEYS}
-        return {**chosen, "on": self.on, "eps": self.eps, "out": self.out, "force": self.force, "keep": True}
+        return {**chosen, **self.claim_arguments(), "out": self.out, "force": self.force, "keep": True}
+
+    def claim_arguments(self) -> dict[str, str]:
+        """The box and the tolerance, which a claim about a function needs."""
+        if self.on is None or self.eps is None:
+            flag = "--on BOX" if self.on is None else "--eps E"
+            raise BadInput(f'{flag} is missing: a function is approximated on a box, as in --on "[0,1]^2" --eps 0.1')
+        return {"on": self.on, "eps": self.eps}

@@ -66,23 +66,23 @@ def read_facts(directory: str) -> dict[str, Any]:
     )
     from certiformer.certificate.splits import LEAF
     from certiformer.checker.weights import read_model
-    from certiformer.report import NOT_CLAIMED, verdict
-    from certiformer.target import claim_sentence, formula, target_from_text
+    from certiformer.report import NOT_CLAIMED, NOT_CLAIMED_OF_ROWS, verdict
+    from certiformer.target import FiniteTarget, any_target_from_text, sentence_of
+    from certiformer.target.anything import place_of, programs_of
 
     folder = Path(directory)
     if not (folder / CERTIFICATE).is_file():
         raise BadInput(f"{directory} is not the folder of a finished run: it has no {CERTIFICATE}")
     certificate = Certificate.from_bytes(read_bytes(folder / CERTIFICATE))
-    target = target_from_text(read_bytes(folder / TARGET))
+    target = any_target_from_text(read_bytes(folder / TARGET))
     model = read_bytes(folder / MODEL)
     config, tensors = read_model(read_bytes(folder / CONFIG), model)
+    not_claimed = NOT_CLAIMED_OF_ROWS if isinstance(target, FiniteTarget) else NOT_CLAIMED
     masks = {name for name in tensors if name.endswith(".mask")}
     weights = [tensor.data for name, tensor in tensors.items() if name not in masks]
     groups = [group for block in config["blocks"] if block["attention"] for group in block["attention"]["heads"]]
-    sizes = target.domain.dimension, len(target.program.outputs)
-    programs = formula(target.program)
     return {
-        "sentence": claim_sentence(*sizes, str(target.domain), programs, certificate.epsilon),
+        "sentence": sentence_of(target, certificate.epsilon),
         "recorded": verdict(certificate.outcome.value, certificate.level, checked=False),
         "outcome": certificate.outcome.value,
         "level": certificate.level,
@@ -91,20 +91,23 @@ def read_facts(directory: str) -> dict[str, Any]:
         "upper": certificate.upper,
         "reason": certificate.reason,
         "source": target.source,
-        "program": programs,
-        "domain": str(target.domain),
+        "program": programs_of(target),
+        "domain": place_of(target),
         "method": certificate.method,
         "rules": [] if certificate.proof is None else rules_used(certificate.proof),
         "leaves": read_bytes(folder / LEAVES).count(LEAF),
         "blocks": len(config["blocks"]) * config["loops"],
         "heads": sum(group["count"] for group in groups),
+        "units": sum(block["ffn"]["width"] for block in config["blocks"] if block["ffn"]),
         "registers": config["registers"],
         "nonzero": sum(sum(1 for value in numbers if value) for numbers in weights),
         "dense": sum(map(len, weights)),
         "bytes": len(model),
         "seconds": round(sum(certificate.seconds.values()), 3),
         "versions": certificate.versions,
-        "not_claimed": [f"{subject}: {text}" for subject, text in NOT_CLAIMED],
+        "run_error": certificate.run_error,
+        "dtype": config["dtype"],
+        "not_claimed": [f"{subject}: {text}" for subject, text in not_claimed],
         "report": str(folder / "report.html") if (folder / "report.html").is_file() else None,
         "directory": directory,
     }
@@ -112,7 +115,7 @@ def read_facts(directory: str) -> dict[str, Any]:
 
 def _describe(facts: dict[str, Any], terminal: Terminal) -> None:
     from certiformer.cli.outcome import TONES, bracket_line, sizes_text
-    from certiformer.report.numbers import size_text
+    from certiformer.report.numbers import bound_text, size_text
 
     terminal.fact("claim", facts["sentence"], "strong")
     reason = f": {facts['reason']}" if facts["reason"] and facts["outcome"] != "proved" else ""
@@ -123,6 +126,8 @@ def _describe(facts: dict[str, Any], terminal: Terminal) -> None:
     leaves = f" ({facts['leaves']:,} leaves)" if facts["leaves"] else ""
     terminal.fact("rests on", f"{', then '.join(facts['rules'])}{leaves}" if facts["rules"] else "no proof")
     terminal.fact("size", f"{sizes_text(facts)}, {size_text(facts['bytes'])} (method {facts['method']})")
+    if facts["run_error"] is not None:
+        terminal.fact("runs", f"a run in {facts['dtype']} adds at most {bound_text(facts['run_error'], up=True)}")
     for number, sentence in enumerate(facts["not_claimed"]):
         terminal.fact("not said" if number == 0 else "", sentence)
     folder = shlex.quote(facts["directory"])
