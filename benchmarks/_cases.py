@@ -176,7 +176,7 @@ def run_folder(formula: str, box: str, eps: str, **options):
 
     with tempfile.TemporaryDirectory() as home:
         folder = Path(home) / "run"
-        yield folder, certiformer.build(formula, on=box, eps=eps, out=folder, **options)
+        yield folder, certiformer.build(formula, on=box, eps=eps, method="voronoi", out=folder, **options)
 
 
 def checked(folder: Path, run) -> tuple[float | None, str]:
@@ -198,7 +198,7 @@ def whole(what: str, goal: float | None, formula: str, box: str, eps: str, **opt
     import certiformer
 
     began = time.perf_counter()
-    run = certiformer.build(formula, on=box, eps=eps, workers=PROCESSES, **options)
+    run = certiformer.build(formula, on=box, eps=eps, method="voronoi", workers=PROCESSES, **options)
     seconds = time.perf_counter() - began
     stages = ", ".join(f"{name} {value:.2f}" for name, value in run.certificate.seconds.items())
     note = f"error in [{run.certificate.lower}, {run.certificate.upper}]; {stages}"

@@ -16,6 +16,7 @@ import numpy as np
 
 from certiformer.checker.balls import BallDomain, working_precision
 from certiformer.construct import voronoi
+from certiformer.construct.method import Task
 from certiformer.model import Transformer
 from certiformer.search.evidence import ROOM
 from certiformer.search.request import read_epsilon, read_target
@@ -29,7 +30,7 @@ REPEATS = 3
 def built(formula: str, box: str, eps: str) -> tuple[Transformer, Target]:
     """The transformer that `build` constructs, and its target."""
     target = read_target(formula, box)
-    return voronoi.construct(target, read_epsilon(eps)[1]).model, target
+    return voronoi.plan(Task.of(target, read_epsilon(eps)[1])).realise().model, target
 
 
 @dataclass(frozen=True)
