@@ -44,6 +44,7 @@ SUM_SECONDS = 4.0  # per term when the sum rule is only one of several; asked fo
 # What boxes may cost when a theorem has already proved the claim and they would only tighten it.
 TIGHTEN_BOXES, TIGHTEN_SECONDS = 6_000, 20.0
 TIGHT_QUALITY = 0.02
+TIGHTENINGS = 3  # rounds of raising the lower end and lowering the upper one
 MAX_BOX_DIMENSION = 3  # beyond, boxes are only tried when asked for
 
 Progress = Callable[[str, float, float | None, str], None]
@@ -191,20 +192,32 @@ def _by_boxes(
         found.reasons.append(f"{first.stopped} (the best bound so far is {first.tree.upper():.6g})")
         return
     upper, leaves = first.tree.upper(), first.tree.to_bytes()
-    goal = _goal(found.lower, case.epsilon, options.quality) * ROOM
-    if upper > goal:
-        # Tightening is worth about as much effort as the proof itself, and more where a tight bracket was asked for; a
-        # half-tightened tree would only cost the checker.
-        effort = 3 if options.quality > TIGHT_QUALITY else 30
-        more = Budget(
-            min(budget.boxes, effort * (first.boxes + 1000)), min(budget.seconds, effort * (first.seconds + 1))
-        )
-        second = search(bounder, case.domain, goal, more, tree=first.tree, progress=report)
+    # Tightening is worth about as much effort as the proof itself, and more where a tight bracket was asked for; a
+    # half-tightened tree would only cost the checker.
+    effort = 3 if options.quality > TIGHT_QUALITY else 30
+    more = Budget(min(budget.boxes, effort * (first.boxes + 1000)), min(budget.seconds, effort * (first.seconds + 1)))
+    tree = first.tree
+    for _ in range(TIGHTENINGS):
+        # What is hard to close is often where the error is largest: then the lower end has to rise.
+        _raise_lower(case, found, falsifier, _hardest(case, tree))
+        goal = _goal(found.lower, case.epsilon, options.quality) * ROOM
+        if upper <= goal:
+            break
+        second = search(bounder, case.domain, goal, more, tree=tree, progress=report)
         found.boxes += second.boxes
         if second.closed:
             upper, leaves = second.tree.upper(), second.tree.to_bytes()
+            break
+        tree = second.tree
     bound = min(Fraction(decimal_text(upper / ROOM, up=True)), case.epsilon)
     found.trees.append(Tree(Boxes(decimal_text(bound, up=True), bounder.order, 0, len(leaves)), leaves, bound))
+
+
+def _hardest(case: Case, tree: SplitTree) -> np.ndarray:
+    """The centres of the leaves with the largest bounds."""
+    leaves = tree.leaves()
+    hardest = leaves[np.argsort(-tree.bounds(leaves))[:512]]
+    return case.domain.boxes(*tree.cells(hardest))[0]
 
 
 class _Reporter:
@@ -220,10 +233,7 @@ class _Reporter:
             self.progress("search", boxes, boxes + still_open, note)
         if time.monotonic() > self.next_look:
             self.next_look = time.monotonic() + 15.0
-            leaves = tree.leaves()
-            hardest = leaves[np.argsort(-tree.bounds(leaves))[:512]]
-            centre, _ = self.case.domain.boxes(*tree.cells(hardest))
-            _raise_lower(self.case, self.found, self.falsifier, centre)
+            _raise_lower(self.case, self.found, self.falsifier, _hardest(self.case, tree))
         return self.found.lower > self.case.epsilon
 
 

@@ -127,9 +127,10 @@ def _one_direction(problem: Problem, budget: Budget, leaves: bytes) -> RidgeProo
 
 def _by_pieces(problem: Problem, peak: float, leaves: bytes) -> RidgeProof:
     reason = Refused("no piece was tried")
-    for room in (TIGHT, 1.05, 2.0):
-        # The limit is what the node claims: the checker repeats the same bisections with it. Exact pieces need room too.
-        limit = decimal_text(Fraction(peak * room) + Fraction(1, 10**20), up=True)
+    # Samples in floating point do not see an error at the level of rounding, so there is some absolute room as well.
+    for room, digits in ((TIGHT, 20), (TIGHT, 15), (1.05, 13), (2.0, 10)):
+        # The limit is what the node claims: the checker repeats the same bisections with it.
+        limit = decimal_text(Fraction(peak * room) + Fraction(1, 10**digits), up=True)
         try:
             largest_gap(problem, PIECE_ORDER, ball(Fraction(limit)).lower())
         except Refused as refusal:
