@@ -112,7 +112,7 @@ def prove(
     axes, tokens = parse_domain(on).dimension, network.config.tokens
     wanted = read_any(target, on, tokens if axes % tokens == 0 else None)
     job = _Job(wanted, eps, "given", Options(**options), progress)
-    checked_network(network, job.target)
+    network = checked_network(network, job.target)
     given = Candidate("given", Size.of(network), None, lambda: Construction(network, None))
     return job.run(out, force, keep, lambda: Choice([given]))
 
