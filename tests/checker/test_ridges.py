@@ -13,7 +13,7 @@ from certiformer.checker.balls import ZERO, BallDomain, Box, working_precision
 from certiformer.checker.network import Network
 from certiformer.checker.problem import Problem, ProgramFunction, SelectedOutput
 from certiformer.checker.prototypes import as_prototypes
-from certiformer.checker.ridges import units_of
+from certiformer.checker.ridges import LIPSCHITZ, units_of
 from certiformer.checker.rules import Refused, prove
 from certiformer.checker.taylor import value_ball
 from certiformer.checker.weights import read_model
@@ -74,8 +74,6 @@ SHAPES = [
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("activation", ["relu", "gelu"])
 def test_what_is_read_is_the_transformer(shape, activation):
-    if activation == "gelu" and shape.per_position:
-        pytest.skip("units of one position are relu units")
     model = gathered(shape, 3, activation=activation)
     network = network_of(model)
     domain = BallDomain(parse_domain(f"[-1,2]^{shape.inputs}"))
@@ -89,6 +87,47 @@ def test_what_is_read_is_the_transformer(shape, activation):
             exact = [arb(x) for x in point.tolist()]
             form = network.forms(Box(tuple(exact), (ZERO,) * shape.inputs), 0)[output]
             assert abs(float((value(units, exact, box) - value_ball(form)).mid())) < 1e-20
+
+
+def test_the_constants_of_the_activations_are_true():
+    """|gelu'| <= 1.13 everywhere, and beyond 8 a gelu is zero or affine up to exp(-t^2/2); both in balls."""
+
+    def gelu(u: arb) -> arb:
+        return u * (1 + (u / arb(2).sqrt()).erf()) / 2
+
+    def slope(u: arb) -> arb:
+        return (1 + (u / arb(2).sqrt()).erf()) / 2 + u * (-u * u / 2).exp() / (2 * arb.pi()).sqrt()
+
+    cells = [arb(k) / 512 + arb(0, 1 / 1024) for k in range(-4096, 4097)]
+    steepest = max(abs(slope(cell)).upper() for cell in cells)
+    assert steepest <= LIPSCHITZ["gelu"]
+    assert not steepest <= arb("1.12")  # the control: the constant is not far too large
+    for t in (8, 9, 15, 40):
+        assert abs(gelu(arb(-t))) <= (-(arb(t) ** 2) / 2).exp()
+        assert abs(gelu(arb(t)) - t) <= (-(arb(t) ** 2) / 2).exp()
+
+
+def test_a_gate_that_is_too_weak_is_not_taken_for_closed():
+    shape = Shape(2, 1, 2, 1, "sequence")
+    model = gather_transformer(
+        shape,
+        np.full(2, -1.0),
+        np.full(2, 2.0),
+        np.zeros((2, 2)),
+        np.zeros(2),
+        np.array([[1.0, 2.0]]),
+        np.zeros(1),
+        np.array([[3.0, 0.0]]),
+        "gelu",
+    )
+    domain = BallDomain(parse_domain("[-1,2]^2"))
+    assert units_of(SelectedOutput(network_of(model), 1), domain).units == []
+    tensors = {name: np.array(t) for name, t in model.tensors.items()}
+    # An eighth of the gate of some 46: the argument reaches -5.75 + 6 > 0, the unit leaks and must be read as a unit.
+    assert tensors["blocks.0.ffn.up"][1:3].min() < -45
+    tensors["blocks.0.ffn.up"][1:3] /= 8
+    weak = network_of(Transformer(model.config, tensors))
+    assert len(units_of(SelectedOutput(weak, 1), domain).units) == 1
 
 
 def test_two_key_heads_are_sigmoid_units():

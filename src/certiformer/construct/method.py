@@ -15,7 +15,7 @@ from typing import Any, Literal, Protocol
 from certiformer.certificate import Node
 from certiformer.errors import BadInput
 from certiformer.model import Transformer
-from certiformer.target import Target
+from certiformer.target import Program, Target
 
 Layout = Literal["token", "sequence", "output-token"]
 
@@ -99,11 +99,15 @@ class Size:
 
 @dataclass(frozen=True)
 class Construction:
-    """A transformer and the proof tree that shows it is good enough, if a theorem gives one, with the tree's leaves."""
+    """A transformer and the proof tree that shows it is good enough, if a theorem gives one, with the tree's leaves.
+
+    `through` is a program close to the transformer and to the target, for a proof by way of it.
+    """
 
     model: Transformer
     proof: Node | None
     leaves: bytes = b""
+    through: Program | None = None
 
 
 class Plan(Protocol):

@@ -70,7 +70,7 @@ class Plan:
 
     def realise(self) -> Construction:
         """The weights; the proof, which needs a search for |P - f|, is put together elsewhere."""
-        return Construction(gather_transformer(*self._arrays()), None)
+        return Construction(gather_transformer(*self._arrays()), None, through=self.through)
 
     def _arrays(self) -> tuple:
         """The arguments of `gather_transformer`: relu(+-(p . x - knot)), the flattest slopes in the linear part."""

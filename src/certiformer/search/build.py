@@ -89,9 +89,9 @@ def build(
     """
     wanted = read_any(target, on, tokens)
     shape = read_shape(wanted, tokens, out_tokens, out_width, layout)
-    job = _Job(wanted, eps, known_method(method), Options(**options), progress)
+    details = f"{shape} {objective} {fit_seconds}"
+    job = _Job(wanted, eps, known_method(method), Options(**options), progress, details, objective)
     task = Task(wanted, job.epsilon, shape, job.options.seed)
-    job.details, job.objective = f"{shape} {objective} {fit_seconds}", objective
     return job.run(out, force, keep, lambda: choose(method, task, objective, fit_seconds, job.progress))
 
 
@@ -135,13 +135,20 @@ class _Job:
     """One request on its way through construction, search and check."""
 
     def __init__(
-        self, target: Target | Teacher, eps: str | float, method: str, options: Options, progress: Progress | None
+        self,
+        target: Target | Teacher,
+        eps: str | float,
+        method: str,
+        options: Options,
+        progress: Progress | None,
+        details: str = "",
+        objective: str = "parameters",
     ):
         self.target, self.method, self.options = target, method, options
         self.text, self.epsilon = read_epsilon(eps)
         self.progress = progress or (lambda stage, done, total, note: None)
         self.seconds: dict[str, float] = {}
-        self.details, self.objective = "", "parameters"
+        self.details, self.objective = details, objective
         self.notes: tuple[str, ...] = ()
 
     def run(self, out: str | Path | None, force: bool, keep: bool, candidates: Callable[[], Choice]) -> Run:
@@ -211,7 +218,6 @@ class _Job:
                 self.epsilon,
                 options,
                 construction=built,
-                through=candidate.through,
                 checkpoint=checkpoint,
                 progress=self.progress,
             )

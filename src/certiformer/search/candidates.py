@@ -13,7 +13,7 @@ from typing import Any, cast
 from certiformer.checker.rules.refusal import Refused
 from certiformer.construct.method import METHODS, Construction, Plan, Size, Task, method, with_layout
 from certiformer.errors import BadInput
-from certiformer.target import Program, Target, Teacher, ridge_split
+from certiformer.target import Target, Teacher, ridge_split
 
 OBJECTIVES = ("parameters", "heads", "time")
 # The methods that `auto` plans. The others prove theorems; they are never smaller than these.
@@ -31,7 +31,6 @@ class Candidate:
     size: Size | None
     bound: float | None
     realise: Callable[[], Construction]
-    through: Program | None = None
     theorem: str = ""
     outcome: str = "not tried"
     seconds: float = 0.0
@@ -149,8 +148,7 @@ def _planned(name: str, task: Task) -> Candidate:
         raise Refused("the method constructs from a formula; a teacher can only be imitated by fit")
     chosen = Task(task.target, task.epsilon, with_layout(name, task.shape), task.seed)
     plan: Plan = method(name).plan(chosen)
-    through = getattr(plan, "through", None)
-    return Candidate(name, plan.size(), plan.bound, plan.realise, through, plan.theorem)
+    return Candidate(name, plan.size(), plan.bound, plan.realise, plan.theorem)
 
 
 def _fitted(task: Task, objective: str, seconds: float, progress: Progress) -> list[Candidate]:

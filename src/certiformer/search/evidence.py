@@ -113,7 +113,6 @@ def collect(
     options: Options,
     *,
     construction: Construction | None = None,
-    through: Program | None = None,
     checkpoint: tuple[Path, str] | None = None,
     progress: Progress | None = None,
 ) -> Evidence:
@@ -134,7 +133,7 @@ def collect(
         began = time.monotonic()
         tight = False
         if options.rule in ("auto", "ridges"):
-            tight = _by_ridges(case, found, through)
+            tight = _by_ridges(case, found, None if construction is None else construction.through)
         if options.rule == "sum" or (options.rule == "auto" and not tight):
             tight = _by_sum(case, found)
         low_dimension = target.domain.dimension <= MAX_BOX_DIMENSION or not found.trees
