@@ -227,3 +227,27 @@ def test_nan_is_never_small():
             algebra.max(form, one), algebra.abs(form), algebra.pow(form, 3), algebra.exp(form),
         ):  # fmt: skip
             assert not magnitude(result) <= 0.5
+
+
+def test_the_magnitude_takes_line_and_square_of_an_axis_together():
+    """3 - 2 (e - 1/4)^2 peaks inside the box; the plain range adds the slope 1 at full size."""
+    tab = table(1, 2)
+    form = Form(tab, {0: arb(3) - arb(1) / 8, 1: arb(1), 2: arb(-2)}, ZERO, -INFINITY, INFINITY)
+    assert float(magnitude(form)) == 3.0
+    assert float(bounds(form)[1]) == 3.875
+
+
+def test_no_value_exceeds_the_magnitude():
+    rng, sharper = random.Random(1), 0
+    for _ in range(300):
+        dimension, order = rng.choice([1, 2, 3]), rng.choice([0, 1, 2, 3, 4])
+        tab = table(dimension, order)
+        coef = {i: arb(rng.gauss(0, 10 ** rng.uniform(-2, 1))) for i in range(tab.size) if rng.random() < 0.7}
+        form = Form(tab, coef, arb(abs(rng.gauss(0, 0.1))), -INFINITY, INFINITY)
+        size, (low, high) = magnitude(form), bounds(form)
+        assert size <= high or size <= -low
+        sharper += bool(size < high or size < -low)
+        for e in places(rng, dimension, 12):
+            with precisely():
+                assert not abs(polynomial(form, e)) + form.rem > size
+    assert sharper > 30

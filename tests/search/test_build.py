@@ -169,9 +169,9 @@ def test_kill_leaves_nothing_that_looks_finished_and_the_next_run_succeeds(delay
 
 def test_a_failing_canary_refuses_the_float64_search_but_not_the_ball_rules(monkeypatch):
     from certiformer.interval.canaries import Canaries
-    from certiformer.search import evidence
+    from certiformer.search import box_evidence
 
-    monkeypatch.setattr(evidence, "run_canaries", lambda batch: Canaries(("x / 3 is not IEEE",)))
+    monkeypatch.setattr(box_evidence, "run_canaries", lambda batch: Canaries(("x / 3 is not IEEE",)))
     refused = build("sin(x1)", on="[0, 1]", eps="0.05", rule="boxes")
     assert refused.outcome is Outcome.UNDECIDED
     assert "x / 3" in refused.certificate.reason

@@ -161,3 +161,44 @@ def test_components_follow_ridges_and_go_back_to_the_inputs():
     assert np.allclose(part.in_inputs(network).values(x, "gelu"), expected, atol=1e-10)
     again = part.in_inputs(network).weights
     assert np.array_equal(again[:, 1], -2 * again[:, 0])
+
+
+def sharpened_from(units, goal):
+    """A trained network of that width, before and after sharpening."""
+    own = trainer(goal)
+    found = own.train(_random_starts(own, np.random.default_rng(0), units))
+    return own, found, own.sharpened(found)
+
+
+def test_sharpening_goes_on_where_training_stopped():
+    # Three units reach less than a hundredth; a goal of a twentieth stops training far above.
+    own, found, sharp = sharpened_from(3, 0.05)
+    assert found.error <= own.goal
+    assert sharp.error < 0.5 * found.error
+    assert sharp.error == pytest.approx(own.sample.worst("gelu", pack(sharp.network, 8))[0], rel=1e-12)
+
+
+def test_sharpening_keeps_zeros_and_never_loses(monkeypatch):
+    own = trainer(0.2)
+    network = random_units(3, 1)
+    weights, linear = network.weights.copy(), np.zeros(1)
+    weights[1] = 0.0
+    network = Units(weights, network.bias, network.coefficients, linear, network.constant)
+    error, _ = own.sample.worst("gelu", pack(network, 8))
+    found = Trial(3, error, network)
+    sharp = own.sharpened(found)
+    assert sharp.error < found.error
+    assert sharp.network.weights[1, 0] == 0.0
+    assert sharp.network.linear[0] == 0.0
+    assert np.count_nonzero(sharp.network.weights) == 2
+    # Steps that only make it worse leave the network as it was.
+    monkeypatch.setattr(Trainer, "_descend", lambda self, vectors, *_, **__: 3.0 * vectors)
+    assert own.sharpened(sharp) is sharp
+
+
+def test_sharpening_leaves_exact_networks_and_late_trainers_alone():
+    own, found, _ = sharpened_from(3, 0.05)
+    exact = Trial(found.units, 1e-9 * own.goal, found.network)
+    assert own.sharpened(exact) is exact
+    own.deadline = 0.0
+    assert own.sharpened(found) is found

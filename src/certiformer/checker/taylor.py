@@ -23,6 +23,9 @@ I is the range of X, so x0 must lie in it: it is the constant term of X, or the 
 truncated at degree k the kept coefficients of N - q Z vanish up to the radii of their balls; the dropped ones are at
 most D = sum over |g| > k of |sum_{a+b=g} q_a Z_b|. So |N/Z - q| <= (D + kept residuals + R_N + |q| R_Z) / z.
 
+*Parabola.* a e + b e^2 with |a| <= A and b <= B is on [-1, 1] at most A t + B t^2 with t = |e|: A + B, unless A < -2 B,
+when the vertex t = A/(-2B) lies inside and the value there is A^2/(-4B). Near a peak of the error this is smaller than A.
+
 *Chord of relu.* On [l, u] with l < 0 < u and s = u/(u - l), the convex function relu lies between the line s X and the
 chord s (X - l), so relu(X) = s X + d up to d, with d = -s l / 2.
 """
@@ -111,8 +114,23 @@ def magnitude(form: Form) -> arb:
     """An upper bound of |value| over the box; infinite or nan when the form is singular."""
     if form.singular:
         return INFINITY
-    low, high = bounds(form)
+    high, low = smaller(_highest(form, 1), form.high), larger((-_highest(form, -1)).upper(), form.low)
     return larger(high, (-low).upper())
+
+
+def _highest(form: Form, sign: int) -> arb:
+    """An upper bound of sign times the form, the linear and the square term of an axis taken together (rule *Parabola*)."""
+    table, coef = form.table, form.coef
+    total, paired = form.rem + sign * coef.get(0, ZERO), {0}
+    for axis in range(table.dimension if table.order >= 2 else 0):
+        line, square = table.axis[axis], table.product[table.axis[axis]][table.axis[axis]]
+        paired |= {line, square}
+        a, b = coef.get(line, ZERO).abs_upper(), (sign * coef.get(square, ZERO)).upper()
+        total = total + (a * a / (-4 * b) if a < -2 * b else a + b)
+    for i, c in coef.items():
+        if i not in paired:
+            total = total + (larger((sign * c).upper(), ZERO) if table.even[i] else c.abs_upper())
+    return total.upper()
 
 
 def absolute_sum(form: Form) -> arb:

@@ -28,7 +28,8 @@ from certiformer.model.cast import cast
 from certiformer.model.store import tensors_to_bytes
 from certiformer.search import folder as folders
 from certiformer.search.candidates import FIT, Candidate, Choice, choose, known_method
-from certiformer.search.evidence import Evidence, Progress, Tree, collect
+from certiformer.search.case import Evidence, Progress, Tree
+from certiformer.search.evidence import collect
 from certiformer.search.request import Options, read_any, read_epsilon, read_shape
 from certiformer.search.run import Run, versions
 from certiformer.search.run_error import run_error
@@ -36,6 +37,8 @@ from certiformer.target import Target, Teacher, any_target_to_text, parse_domain
 
 # What one candidate of several may cost: a small one whose proof is hard must not keep a larger one waiting for long.
 CANDIDATE_SECONDS, CANDIDATE_BOXES = 60.0, 300_000
+# And a sum of thousands of ridges that is proved direction by direction: it is done in this time or takes minutes.
+THROUGH_SECONDS = 30.0
 # A trained block is proved tightly: the upper end of the bracket within one per cent of the lower one.
 FIT_QUALITY = 0.009
 # What a reader of the certificate has to believe, by level.
@@ -210,6 +213,8 @@ class _Job:
                 reasons.append(f"{candidate.method}: {problem}")
                 left = choice.after(candidate, self.objective)
                 continue
+            if not last and built.through is not None:
+                options = replace(options, seconds=min(options.seconds, THROUGH_SECONDS))
             candidate.size = Size.of(built.model)
             checkpoint = (home / folders.CHECKPOINT, digest(f"{self._request()} {number}".encode()))
             found = collect(

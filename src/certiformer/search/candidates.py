@@ -19,7 +19,8 @@ OBJECTIVES = ("parameters", "heads", "time")
 # The methods that `auto` plans. The others prove theorems; they are never smaller than these.
 AUTO = ("gather", "ridge", "ridge-temperatures", "sigmoid-heads", "temperatures", "voronoi")
 FIT = "fit"
-RETRY = 2.5
+# A block that was not reached is trained again for this many times the seconds, unless its error is this many epsilons.
+RETRY, HOPELESS = 2.5, 30.0
 Progress = Callable[[str, float, float | None, str], None]
 
 
@@ -169,11 +170,11 @@ def _fitted(task: Task, objective: str, seconds: float, progress: Progress) -> l
             for result in results
             if result.sampled_error <= float(task.epsilon)
         ]
+        best = min((result.sampled_error for result in results), default=float("inf"))
+        if not found and (share == RETRY or best > HOPELESS * float(task.epsilon)):
+            raise Refused(f"the best block trained in {share * seconds:g} s has a sampled error of {best:.3g}")
         if found:
             break
-    if not found:
-        best = min((result.sampled_error for result in results), default=float("inf"))
-        raise Refused(f"the best block trained in {RETRY * seconds:g} s has a sampled error of {best:.3g}")
     return found
 
 

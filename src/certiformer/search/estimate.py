@@ -17,9 +17,10 @@ import numpy as np
 from certiformer.checker.rules.refusal import Refused
 from certiformer.construct.method import Task
 from certiformer.model import Transformer
+from certiformer.search.box_evidence import ROOM
 from certiformer.search.build import checked_network
 from certiformer.search.candidates import FIT, Candidate, choose, known_method
-from certiformer.search.evidence import ROOM, Case
+from certiformer.search.case import Case
 from certiformer.search.request import Options, read_any, read_epsilon, read_shape, read_target
 from certiformer.target import Teacher
 from certiformer.verify.bounder import bounder_for

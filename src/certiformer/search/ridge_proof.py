@@ -7,7 +7,8 @@ wrong; nothing here is trusted.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -102,8 +103,12 @@ def _sum_of_ridges(problem: Problem, budget: Budget, leaves: bytes) -> RidgeProo
         problem, wanted, [ball(Fraction(repr(x))) for x in slopes], [ball(Fraction(repr(x))) for x in shifts]
     )
     children, upper = [], Fraction(decimal(charge, up=True))
-    for part in parts:
-        found = _one_direction(part, budget, leaves)
+    began = time.monotonic()
+    for place, part in enumerate(parts):
+        left = budget.seconds - (time.monotonic() - began)
+        if left <= 0:
+            raise Refused(f"{place} of {len(parts)} directions took the {budget.seconds:g} seconds; raise --seconds")
+        found = _one_direction(part, replace(budget, seconds=left), leaves)
         children.append(found.proof)
         leaves, upper = found.leaves, upper + found.upper
     bound = decimal_text(upper + Fraction(1, 10**30), up=True)

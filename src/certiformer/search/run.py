@@ -22,6 +22,8 @@ from certiformer.certificate import (
     read_bytes,
     rules_used,
 )
+from certiformer.compiled.files import is_compiled
+from certiformer.compiled.program import CompiledProgram, load_compiled
 from certiformer.errors import BadInput
 from certiformer.model import Transformer, from_bytes
 from certiformer.target import Target, Teacher, any_target_from_text, formula
@@ -135,8 +137,14 @@ class Run:
         return f"<p>{html.escape(self.sentence())}</p><table>{rows}</table>"
 
 
-def load(directory: str | Path) -> Run:
-    """Open a run folder. Reads only: what the certificate says is not re-checked here, `check` does that."""
+def load(directory: str | Path) -> Run | CompiledProgram:
+    """Open a run folder, or that of a compiled program. Reads only: what the certificate says is not re-checked here,
+    `check` does that."""
+    return load_compiled(directory) if is_compiled(directory) else load_run(directory)
+
+
+def load_run(directory: str | Path) -> Run:
+    """Open the folder of a `build` or `prove`."""
     folder = Path(directory)
     if not folder.is_dir():
         raise BadInput(f"{directory} is not a folder")

@@ -1,15 +1,18 @@
 """Rule *sum*: a problem that falls into parts over disjoint groups of variables.
 
-Statement. Let f = sum_g f_g(x_g) over disjoint groups of variables, and let T be one softmax head over a product grid of
-prototypes whose scores and values are sums over the groups, s_j(x) = sum_g s_{g,j_g}(x_g), v_j = sum_g v_{g,j_g}. Then
-T = sum_g T_g(x_g), where T_g is the softmax over group g's grid alone, and sup |T - f| <= sum_g sup |T_g - f_g|.
+Statement. Let f = sum_g f_g(x_g) over disjoint groups of variables. If T = sum_g T_g(x_g) up to a charge c on the domain,
+then sup |T - f| <= sum_g sup |T_g - f_g| + c. (The triangle inequality over the groups.) How f splits is read off the
+program, how T does off the stored weights: for a block of units by `rules.sum_of_units`, for softmax heads as follows.
+
+*Heads.* Let T be one softmax head over a product grid of prototypes whose scores and values are sums over the groups,
+s_j(x) = sum_g s_{g,j_g}(x_g), v_j = sum_g v_{g,j_g}. Then T = sum_g T_g(x_g), where T_g is the softmax over group g's grid.
 
 Proof. The softmax weights of a product grid with additive scores factorise into w_j = prod_g w_{g,j_g}, each factor
-summing to one, so E v = sum_g E_g v_g. The triangle inequality over the groups finishes. QED.
+summing to one, so E v = sum_g E_g v_g. QED.
 
 Stored weights are additive only up to rounding: the checker builds the additive head from the grid lines through one
 corner, and charges its distance to the stored head (`rules.perturbation`), which also covers the stored head's affine
-part. How f splits is read off the program.
+part.
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ from flint import arb
 from certiformer.checker.balls import ZERO, Box
 from certiformer.checker.problem import Function, Problem, ProgramFunction
 from certiformer.checker.prototypes import Head, Prototypes
+from certiformer.checker.rules import sum_of_units
 from certiformer.checker.rules.perturbation import IdealHead, charge, registers_only
 from certiformer.checker.rules.refusal import Refused
 from certiformer.checker.taylor import value_ball
@@ -32,6 +36,8 @@ def split(problem: Problem) -> tuple[list[Problem], arb]:
     """One problem per group, and the charge for the stored weights not being exactly additive."""
     if not isinstance(problem.right, ProgramFunction) or problem.right.outputs != 1:
         raise Refused("the sum rule needs a target program with one output")
+    if not isinstance(problem.left, Prototypes):
+        return sum_of_units.split(problem, problem.right.program)
     groups = additive_split(problem.right.program, 0)
     if groups is None or len(groups) < 2:
         raise Refused("the target is not a sum of terms over disjoint variables")

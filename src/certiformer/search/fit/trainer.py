@@ -28,6 +28,8 @@ EXCHANGES = 3
 HOPELESS_FIRST, HOPELESS_SECOND = 20.0, 4.0
 # Parameters of this size together cost as much as the goal itself, so that steep units that cancel each other stay rare.
 LARGE_PARAMETERS = 300.0
+# How far beside a network the starts of its sharpening lie, relative to each parameter.
+BESIDE = 0.05
 # An error of this many goals is taken to be zero up to rounding.
 EXACT = 1e-6
 
@@ -118,6 +120,37 @@ class Trainer:
             exact = self._remember(vectors[0], found.units)
             return exact if exact.error <= min(found.error, EXACT * self.goal) else found
 
+    def sharpened(self, found: Trial) -> Trial:
+        """The network trained on, without stopping at the goal: the same units and zeros, the smallest error found.
+
+        All starts but the first begin a little beside it: the valleys next to one that just reached the goal are often
+        deeper (seen on the suite: factors of 1.1 to 30).
+        """
+        if self.late or found.units == 0 or found.error <= EXACT * self.goal:
+            return found
+        room, number = room_for(found.units), self.starts_for(found.units)
+        vector = pack(found.network, room)
+        mask = present(self.inputs, found.units, room) * (vector != 0)
+        noise = np.random.default_rng(self.seed).standard_normal((number, len(vector)))
+        noise[0] = 0.0
+        best = found
+        with jax.enable_x64(True):
+            vectors = jnp.asarray(vector * (1 + BESIDE * noise))
+            free = jnp.asarray(np.tile(mask, (number, 1)))
+            vectors = self._descend(vectors, free, 2.0, SECOND_STEPS, enough=0.0)
+            for _ in range(EXCHANGES):
+                for power in POWERS:
+                    if self.late:
+                        return best
+                    vectors = self._descend(vectors, free, power, POWER_STEPS, enough=0.0)
+                trial = self._remember(self._best(vectors), found.units)
+                inside = self._errors(vectors).min()
+                best = min(best, trial, key=lambda t: t.error)
+                if trial.error < 1.005 * inside:
+                    break
+                self.sample.exchange(self._peaks)
+        return best
+
     def _finish(self, vectors, free, count: int) -> Trial:
         """The norms with growing p, then peaks between the points moved into the sample."""
         for power in POWERS:
@@ -138,9 +171,9 @@ class Trainer:
     def _sample(self):
         return self.sample.points, self.sample.values, self.sample.counted
 
-    def _descend(self, vectors, free, power: float, steps: int):
+    def _descend(self, vectors, free, power: float, steps: int, enough: float | None = None):
         penalty = (self.goal / LARGE_PARAMETERS) ** 2
-        stop = self.enough * self.goal
+        stop = (self.enough if enough is None else enough) * self.goal
         return descend(self.activation, vectors, free, *self._sample(), power, steps, stop, penalty)
 
     def _errors(self, vectors) -> Float[np.ndarray, " starts"]:

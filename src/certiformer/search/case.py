@@ -1,0 +1,107 @@
+"""A claim as the search sees it: the model and the target prepared once, and what has been found about them so far.
+
+Nothing here is trusted: trees are proposals for the checker, and the lower end counts only with its enclosure in balls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from certiformer.certificate import Node, Witness
+from certiformer.checker.balls import BallDomain, working_precision
+from certiformer.checker.check import decimal, error_lower
+from certiformer.checker.network import Network
+from certiformer.checker.problem import Problem, ProgramFunction
+from certiformer.checker.prototypes import as_prototypes
+from certiformer.checker.rules.refusal import Refused
+from certiformer.checker.weights import read_model
+from certiformer.model import Transformer
+from certiformer.model.store import tensors_to_bytes
+from certiformer.search.request import Options, teacher_model
+from certiformer.target import Program, Target, Teacher
+from certiformer.target.floating import as_jax
+from certiformer.verify import Falsifier, FloatDomain
+
+Progress = Callable[[str, float, float | None, str], None]
+
+
+@dataclass(frozen=True)
+class Tree:
+    """A proof tree with its leaves and the bound it claims."""
+
+    proof: Node
+    leaves: bytes
+    upper: Fraction
+
+
+@dataclass
+class Evidence:
+    """What was found: trees (tightest first), a proved lower end with its witness, and why a rule failed."""
+
+    trees: list[Tree] = field(default_factory=list)
+    witness: Witness | None = None
+    lower: Fraction = Fraction(0)
+    reasons: list[str] = field(default_factory=list)
+    boxes: int = 0
+    seconds: dict[str, float] = field(default_factory=dict)
+
+
+class Case:
+    """A model and a target, with everything that several rules need prepared once."""
+
+    def __init__(self, model: Transformer, target: Target | Teacher, epsilon: Fraction, options: Options):
+        working_precision()
+        self.model, self.target, self.epsilon, self.options = model, target, epsilon, options
+        network = Network(*read_model(model.config.to_bytes(), tensors_to_bytes(model)))
+        left = as_prototypes(network) or network
+        if isinstance(target, Teacher):
+            right = Network(*read_model(target.config, target.tensors))
+        else:
+            right = ProgramFunction(target.program)
+        self.problem = Problem(left, right, BallDomain(target.domain))
+        self.domain = FloatDomain(self.problem.domain)
+        self.one_part = False  # whether the rule *sum* reads the whole claim as one sum of units
+
+    @property
+    def wanted(self) -> Program | Transformer:
+        """What is approximated, for the float64 search."""
+        return teacher_model(self.target) if isinstance(self.target, Teacher) else self.target.program
+
+    def error_rows(self) -> Callable:
+        """T - f in float64 on rows of points."""
+        wanted = self.wanted
+        rows = _model_rows(wanted) if isinstance(wanted, Transformer) else as_jax(wanted)
+        own = _model_rows(self.model)
+        return lambda points: own(points) - rows(points)
+
+
+def _model_rows(model: Transformer) -> Callable:
+    """The outputs of a model on rows of points, to be traced."""
+    shape = (model.config.tokens, model.config.input.width)
+    tensors = jax.tree.map(jnp.asarray, model)
+    return lambda points: jax.vmap(lambda p: tensors(p.reshape(shape)))(points)
+
+
+def raise_lower(case: Case, found: Evidence, falsifier: Falsifier, extra: np.ndarray | None) -> None:
+    """Look for a larger error; keep it only with its enclosure in balls."""
+    point, value = falsifier.search(extra)
+    if not value > float(found.lower):
+        return
+    witness = falsifier.witness(point)
+    try:
+        proved = decimal(error_lower(case.problem, witness), up=False)
+    except Refused:
+        return
+    if Fraction(proved) > found.lower:
+        found.witness, found.lower = replace(witness, error=proved), Fraction(proved)
+
+
+def tight_goal(lower: Fraction, epsilon: Fraction, quality: float) -> float:
+    """The threshold that makes the bracket tight: (1 + quality) times the lower end, never above epsilon."""
+    return min(float(lower) * (1 + quality), float(epsilon))
