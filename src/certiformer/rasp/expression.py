@@ -9,6 +9,8 @@ from __future__ import annotations
 import copy
 import enum
 import itertools
+import os
+import sys
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, TypeVar
@@ -18,6 +20,7 @@ from certiformer.errors import BadInput
 ExpressionT = TypeVar("ExpressionT", bound="RASPExpr")
 
 _numbers = itertools.count(1)
+_HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 class RASPExpr:
@@ -31,9 +34,11 @@ class RASPExpr:
             object.__setattr__(self, name, value)
         object.__setattr__(self, "annotations", MappingProxyType({}))
         object.__setattr__(self, "unique_id", next(_numbers))
+        object.__setattr__(self, "place", _written_at())
 
     annotations: Mapping[str, Any]
     unique_id: int
+    place: str
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise BadInput(f"expressions do not change; write annotate(expression, {name}=...) for a changed copy")
@@ -76,6 +81,22 @@ class RASPExpr:
     def annotated(self: ExpressionT, **annotations: Any) -> ExpressionT:
         """A copy with further annotations."""
         return annotate(self, **annotations)
+
+
+def _written_at() -> str:
+    """The line that makes an expression, as `file.py:12`: the innermost one outside of the language itself.
+
+    The library is a user of the language; it lives one folder below. What the language makes itself (`tokens`) has no line.
+    """
+    frame = sys._getframe(2)
+    while frame is not None:
+        code = frame.f_code
+        if code.co_filename.startswith("<frozen"):
+            return ""
+        if os.path.dirname(code.co_filename) != _HERE:
+            return f"{os.path.basename(code.co_filename)}:{frame.f_lineno}"
+        frame = frame.f_back
+    return ""
 
 
 def annotate(expr: ExpressionT, **annotations: Any) -> ExpressionT:

@@ -18,12 +18,12 @@ A fact holds or is not known; its absence proves nothing. Facts are built bottom
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from certiformer.rasp.graph import Node, Relation, Table, ValueSet
-from certiformer.rasp.operation import Operation, as_affine, is_exact
+from certiformer.rasp.operation import Operation, as_affine
 from certiformer.rasp.selectors import Comparison
-from certiformer.rasp.value import Ratio, Value
+from certiformer.rasp.value import Ratio, Value, all_exact
 
 STRICT = (Comparison.LT, Comparison.GT)
 INCLUSIVE = (Comparison.LEQ, Comparison.GEQ)
@@ -61,16 +61,18 @@ def _comparable(nodes: Sequence[Node], *numbers: int) -> bool:
         values = nodes[number].values
         if values is None or not values.known:
             return False
-        types |= {Ratio} if values.values is None else {t for value in values.values for t in _types(value)}
+        types |= {Ratio} if values.values is None else _types(values.values)
     return not {float, Ratio} <= types
 
 
-def _types(value: Value) -> Iterator[type]:
-    if isinstance(value, tuple):
-        for part in value:
-            yield from _types(part)
-    else:
-        yield type(value)
+def _types(values: Sequence[Value]) -> set[type]:
+    """The types of the values and of what is inside tuples."""
+    types = set(map(type, values))
+    return (
+        types | _types([part for value in values if type(value) is tuple for part in value])
+        if tuple in types
+        else types
+    )
 
 
 # --- sequences --------------------------------------------------------------------------------------------------------
@@ -114,7 +116,7 @@ def _one_moves(inputs: list[Node], factors: tuple) -> bool:
 def _numbers_only(values: ValueSet | None) -> bool:
     if values is None or not values.known:
         return False
-    return values.values is None or all(is_exact(value) for value in values.values)
+    return values.values is None or all_exact(values.values)
 
 
 def _table_is_injective(nodes: Sequence[Node], node: Node, table: Table) -> bool:

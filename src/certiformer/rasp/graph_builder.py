@@ -51,6 +51,17 @@ class GraphBuilder:
         self._numbers: dict[tuple, int] = {}
         self._asked: dict[int, bool] = {}
 
+    @staticmethod
+    def continued(graph: Graph) -> GraphBuilder:
+        """A builder that goes on after the last node of a graph whose values and facts are already known."""
+        builder = GraphBuilder(graph.vocab, graph.length)
+        builder.nodes = list(graph.nodes)
+        for number, node in enumerate(graph.nodes):
+            outputs = node.values.values if isinstance(node.function, Table) and node.values else None
+            builder._numbers.setdefault(_key(node.kind, node.inputs, node.function, node.constant, outputs), number)
+            builder._asked[number] = node.numerical
+        return builder
+
     def add(
         self,
         kind: str,
@@ -62,7 +73,7 @@ class GraphBuilder:
         outputs: tuple[Value, ...] | None = None,
     ) -> int:
         """The number of the node with these data, new or old. `outputs` are the results that a table points to."""
-        key = (kind, inputs, function, identity(constant), None if outputs is None else tuple(map(identity, outputs)))
+        key = _key(kind, inputs, function, constant, outputs)
         if key not in self._numbers:
             number = self._numbers[key] = len(self.nodes)
             draft = Node(kind, inputs, function, constant, None, name or kind)
@@ -199,6 +210,13 @@ class GraphBuilder:
                     number, str(fault).partition(";")[0], "compare numbers with numbers and strings with strings"
                 )
                 return
+
+
+def _key(
+    kind: str, inputs: tuple[int, ...], function: Function, constant: Any, outputs: tuple[Value, ...] | None
+) -> tuple:
+    """Equal for nodes that can be shared."""
+    return (kind, inputs, function, identity(constant), None if outputs is None else tuple(map(identity, outputs)))
 
 
 def _one_of_each_type(values: ValueSet) -> tuple[Value, ...]:

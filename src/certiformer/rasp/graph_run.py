@@ -29,7 +29,7 @@ class GraphRunner:
         results: list[list[Any]] = []
         for number, node in enumerate(self.graph.nodes):
             try:
-                result = self._step(node, [results[i] for i in node.inputs], tokens)
+                result = self.step(node, [results[i] for i in node.inputs], tokens)
             except Fault as fault:
                 raise BadInput(f"node {number} ({node.name}) {fault}") from None
             if not node.is_selector:
@@ -37,7 +37,8 @@ class GraphRunner:
             results.append(result)
         return results
 
-    def _step(self, node: Node, below: list[list[Any]], xs: list[Value]) -> list[Any]:
+    def step(self, node: Node, below: list[list[Any]], xs: list[Value]) -> list[Any]:
+        """The values of a node, given those of its inputs."""
         n = len(xs)
         match node.kind:
             case "tokens":
@@ -52,10 +53,10 @@ class GraphRunner:
                 written = _written(node, n)
                 return [written[i] if i < len(written) else None for i in range(n)]
             case "map":
-                return [self._map(node, arguments) for arguments in zip(*below, strict=True)]
+                return [self.map_value(node, arguments) for arguments in zip(*below, strict=True)]
             case "select":
                 keys, queries = below
-                return [[self._selected(node, key, query) for key in keys] for query in queries]
+                return [[self.selected(node, key, query) for key in keys] for query in queries]
             case "pattern":
                 rows = _written(node, n)
                 return [[max(q, k) < len(rows) and rows[q][k] for k in range(n)] for q in range(n)]
@@ -73,7 +74,8 @@ class GraphRunner:
                 return [aggregate(selected, node.constant) for selected in chosen]
         raise BadInput(f"{node.kind} is not a kind of node")
 
-    def _map(self, node: Node, arguments: Sequence[Value]) -> Value:
+    def map_value(self, node: Node, arguments: Sequence[Value]) -> Value:
+        """What a map gives at one position."""
         if any(x is None for x in arguments):
             return None
         if not isinstance(node.function, Table):
@@ -81,7 +83,8 @@ class GraphRunner:
         entry = node.function.entries[self._place(node, arguments)]
         return None if entry < 0 else (node.values.values or ())[entry]  # type: ignore[union-attr]
 
-    def _selected(self, node: Node, key: Value, query: Value) -> bool:
+    def selected(self, node: Node, key: Value, query: Value) -> bool:
+        """Whether a select chooses a pair."""
         if key is None or query is None:
             return False
         if isinstance(node.function, Relation):

@@ -175,6 +175,9 @@ class _Pass:
                 return other
             if self._is(this, absorbing):
                 return this
+            inner = self._node(other)
+            if inner.kind == node.kind and this in inner.inputs:  # (a & b) & b
+                return other
         first, second = map(self._node, inputs)
         if first.kind == second.kind == "select" and first.inputs == second.inputs:
             relations = [self._as_relation(x) for x in (first, second)]

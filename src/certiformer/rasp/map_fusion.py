@@ -13,8 +13,8 @@ from certiformer.errors import BadInput
 from certiformer.rasp.graph import Graph, Node, Table, ValueSet
 from certiformer.rasp.graph_builder import GraphBuilder
 from certiformer.rasp.meaning import apply
-from certiformer.rasp.operation import Affine, Operation, as_affine, is_exact
-from certiformer.rasp.value import Value, canonical, identity, in_order
+from certiformer.rasp.operation import Affine, Operation, as_affine
+from certiformer.rasp.value import Value, all_exact, canonical, identity, in_order
 
 MAX_FUSED = 4_096  # entries of a table that fusing may write
 
@@ -156,16 +156,34 @@ class MapFuser:
         sets = [self.builder.values(i).values or () for i in inputs]
         results = [self._result(node, list(values)) for values in product(*sets)]
         short = self._shortcut(node, inputs, results)
-        return self.builder.add("map", inputs, node.function, name=node.name) if short is None else short
+        if short is not None:
+            return short
+        if self._needed(inputs, tuple(map(len, sets)), results)[0] != inputs:
+            return self._add_table(node, inputs, tuple(map(len, sets)), results)
+        return self.builder.add("map", inputs, node.function, name=node.name)
 
     def _add_table(self, node: Node, sources: tuple[int, ...], sizes: tuple[int, ...], results: list[Value]) -> int:
         short = self._shortcut(node, sources, results)
         if short is not None:
             return short
+        sources, sizes, results = self._needed(sources, sizes, results)
         outputs = in_order(value for value in results if value is not None)
         place = {identity(value): number for number, value in enumerate(outputs)}
         entries = tuple(-1 if value is None else place[identity(value)] for value in results)
         return self.builder.add("map", sources, Table(sizes, entries), name=node.name, outputs=outputs)
+
+    def _needed(
+        self, sources: tuple[int, ...], sizes: tuple[int, ...], results: list[Value]
+    ) -> tuple[tuple[int, ...], tuple[int, ...], list[Value]]:
+        """The same table without an input that never matters; one that may be undefined always does."""
+        if len(sources) != 2:
+            return sources, sizes, results
+        rows = [list(map(identity, results[r * sizes[1] : (r + 1) * sizes[1]])) for r in range(sizes[0])]
+        if not self.builder.values(sources[0]).undefined and all(row == rows[0] for row in rows):
+            return sources[1:], sizes[1:], results[: sizes[1]]
+        if not self.builder.values(sources[1]).undefined and all(x == row[0] for row in rows for x in row):
+            return sources[:1], sizes[:1], results[:: sizes[1]]
+        return sources, sizes, results
 
     def _shortcut(self, node: Node, sources: tuple[int, ...], results: list[Value]) -> int | None:
         """A constant, or the input itself, when that is all a map gives."""
@@ -181,7 +199,7 @@ class MapFuser:
 
 
 def _exact_numbers(values: ValueSet) -> bool:
-    return values.span is not None or (values.values is not None and all(map(is_exact, values.values)))
+    return values.span is not None or (values.values is not None and all_exact(values.values))
 
 
 def _no_truth_values(values: ValueSet) -> bool:

@@ -119,7 +119,8 @@ def _defined(part: Value) -> Value:
 
 def is_number(value: Value) -> bool:
     """Truth values count as the numbers 0 and 1."""
-    return isinstance(value, (int, float, Fraction))
+    kind = type(value)  # an abstract class such as Fraction's takes long to ask
+    return kind is int or kind is Ratio or kind is float or kind is bool or isinstance(value, (int, float, Fraction))
 
 
 def identity(value: Value) -> tuple[str, Any]:
@@ -149,7 +150,24 @@ def plain(value: Value) -> Value:
 def in_order(values: Iterable[Value]) -> tuple[Value, ...]:
     """Distinct values in the one order that files use: numbers by size, then strings, then tuples."""
     unique = {identity(value): value for value in values}
-    return tuple(sorted(unique.values(), key=_rank))
+    ordered = sorted(unique.values(), key=_rough_rank)
+    # Floats compare much faster than fractions and in the same order, except that some become equal.
+    ties = any(_rough_rank(x) == _rough_rank(y) for x, y in zip(ordered, ordered[1:], strict=False))
+    return tuple(sorted(ordered, key=_rank) if ties else ordered)
+
+
+def all_exact(values: Iterable[Value]) -> bool:
+    """Whether all values are numbers that arithmetic does not round."""
+    return set(map(type, values)) <= {int, bool, Ratio, Fraction}
+
+
+def _rough_rank(value: Value) -> tuple:
+    if is_number(value):
+        try:
+            return (0, float(value))
+        except OverflowError:
+            return (0, math.inf if value > 0 else -math.inf)
+    return _rank(value)
 
 
 def _rank(value: Value) -> tuple:

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from functools import lru_cache
 from itertools import product
 from math import gcd
 from typing import Any
@@ -20,7 +21,7 @@ from typing import Any
 from certiformer.rasp.graph import Span, ValueSet
 from certiformer.rasp.meaning import Fault, apply
 from certiformer.rasp.operation import TRUTHS, Affine, Binary, Operation, Unary, WithConstant, as_affine, is_exact
-from certiformer.rasp.value import Value, exact, in_order, reduced
+from certiformer.rasp.value import Ratio, Value, all_exact, exact, identity, in_order, reduced
 
 MAX_VALUES = 20_000  # in the list of one expression
 MAX_PAIRS = 50_000  # arguments on which a known operation is tried; above, its bounds are computed
@@ -57,14 +58,22 @@ def size_of(inputs: Sequence[ValueSet]) -> int:
 
 def of_operation(operation: Operation, inputs: Sequence[ValueSet]) -> ValueSet:
     """The results of an operation; `Fault` when it has no meaning on a listed argument."""
+    return _of_operation(operation, tuple(inputs))
+
+
+@lru_cache(maxsize=512)  # every pass asks again for the same nodes
+def _of_operation(operation: Operation, inputs: tuple[ValueSet, ...]) -> ValueSet:
     undefined = any(values.undefined for values in inputs)
     if not all(values.known for values in inputs):
         return UNKNOWN
     if all(values.values is not None for values in inputs):
+        affine = as_affine(operation)
+        integers = affine is not None and all(abs(f) == 1 for f in affine.factors) and all(map(consecutive, inputs))
+        if affine is not None and integers and type(affine.offset) is int:
+            return _sum_of_integers(affine, inputs, undefined)
         if size_of(inputs) <= MAX_PAIRS:
             return _capped(listed([apply(operation, x) for x in arguments_of(inputs)], undefined))
-        affine = as_affine(operation)
-        if affine and all(abs(f) == 1 for f in affine.factors) and all(map(consecutive, inputs)):
+        if affine is not None and integers:
             return _sum_of_integers(affine, inputs, undefined)
         if isinstance(operation, Binary) and operation.symbol in ("and", "or"):  # either of the two is the result
             return _capped(listed([x for values in inputs for x in values.values or ()], undefined))
@@ -100,10 +109,10 @@ def _bounds(values: ValueSet) -> Span | None:
     """The span of a set of exact numbers, or None when it holds anything else; floats would be rounded."""
     if values.values is None:
         return values.span
-    if not values.values or not all(is_exact(x) for x in values.values):
+    if not values.values or not all_exact(values.values):
         return None
-    numbers = [exact(x) for x in values.values]
-    return Span(min(numbers), max(numbers), max(x.denominator for x in numbers))
+    low, high = exact(values.values[0]), exact(values.values[-1])  # lists are in order
+    return Span(low, high, max(x.denominator for x in values.values))
 
 
 def _by_bounds(operation: Operation, inputs: Sequence[ValueSet], undefined: bool) -> ValueSet:
@@ -162,6 +171,10 @@ def _times(a: int | None, b: int | None) -> int | None:
 def with_default(result: ValueSet, default: Value) -> ValueSet:
     """The same values or the default."""
     if result.values is not None:
+        if default is None:
+            return replace(result, undefined=True)
+        if any(identity(default) == identity(value) for value in result.values if value == default):
+            return result
         return listed([*result.values, default], result.undefined)
     if default is None:
         return replace(result, undefined=True)
@@ -186,6 +199,7 @@ def of_function(f: Callable[..., Any], inputs: Sequence[ValueSet]) -> tuple[list
     return results, faults
 
 
+@lru_cache(maxsize=128)  # every pass asks again for the same nodes
 def of_mean(values: ValueSet, length: int) -> ValueSet:
     """Means of one to `length` numbers of the set; equal numbers keep their own value."""
     numbers = None if values.values is None else [exact(x) for x in values.values]
@@ -198,7 +212,7 @@ def of_mean(values: ValueSet, length: int) -> ValueSet:
     if len(numbers) < 2:
         return values
     low, high = min(numbers), max(numbers)
-    step = _common_step([x - low for x in numbers])
+    step = common_step([x - low for x in numbers])
     if step == 0:  # truth values and numbers that are equal, like True and 1
         return listed([*(values.values or ()), reduced(low)], values.undefined)
     steps = int((high - low) / step)
@@ -208,8 +222,12 @@ def of_mean(values: ValueSet, length: int) -> ValueSet:
         denominator = length * step.denominator * low.denominator
         return ValueSet(None, values.undefined, Span(low, high, denominator))
     ends = [reduced(low), reduced(high)] if len(set(numbers)) < len(numbers) else []
-    inside = {low + step * t / w for w in range(2, length + 1) for t in range(1, w * steps)}
-    return _capped(listed([*(values.values or ()), *ends, *map(reduced, inside)], values.undefined))
+    # Each t / w once, in lowest terms; a whole number is a mean of two or more.
+    shortest = range(1, length + 1) if length > 1 else range(0)
+    a, g, d = (int(x * (low.denominator * step.denominator)) for x in (low, step, Fraction(1)))
+    inside = [(a * w + g * t, d * w) for w in shortest for t in range(1, w * steps) if gcd(t, w) == 1]
+    means = [p // q if p % q == 0 else Ratio(p, q) for p, q in inside]
+    return _capped(listed([*(values.values or ()), *ends, *means], values.undefined))
 
 
 def of_sum(values: ValueSet, length: int) -> ValueSet | None:
@@ -218,7 +236,7 @@ def of_sum(values: ValueSet, length: int) -> ValueSet | None:
     if bounds is None or values.values is None:
         return None
     numbers = [exact(x) for x in values.values]
-    step = _common_step([*numbers, Fraction(0)])  # sums of multiples of a step are multiples of it
+    step = common_step([*numbers, Fraction(0)])  # sums of multiples of a step are multiples of it
     low, high = min(bounds.low, bounds.low * length), max(bounds.high, bounds.high * length)
     if step == 0:
         return ValueSet((0,), values.undefined)
@@ -230,7 +248,8 @@ def of_sum(values: ValueSet, length: int) -> ValueSet | None:
     return ValueSet(in_order(multiples), values.undefined)
 
 
-def _common_step(differences: list[Fraction]) -> Fraction:
+def common_step(differences: list[Fraction]) -> Fraction:
+    """The largest number of which all of these are multiples; 0 when all are 0."""
     step = Fraction(0)
     for x in differences:
         denominator = step.denominator * x.denominator // gcd(step.denominator, x.denominator)
