@@ -121,3 +121,23 @@ def test_ids_outside_the_vocabulary():
             model.evaluate([bad])
     # Inside jit nothing can be raised: NaN, and no row of another token.
     assert np.isnan(jax.jit(lambda ids: model(ids))(jnp.array([-1, 0]))).any()
+
+
+@pytest.mark.parametrize("name", list(OPTIONS)[::7])
+def test_the_last_state_is_what_the_read_out_sees(name):
+    model = model_of(**OPTIONS[name])
+    config, x = model.config, inputs_of(model.config)
+    states = model.states(x)
+    sublayers = sum((block.attention is not None) + (block.ffn is not None) for block in config.blocks)
+    assert len(states) == 1 + config.loops * sublayers and {s.shape for s in states} == {(config.length, config.width)}
+    everything = states[-1] @ model.tensors["readout.weight"] + model.tensors["readout.bias"]
+    data = everything[config.registers :]
+    read = {
+        "mean": data.mean(axis=0),
+        "sum": states[-1][config.registers :].sum(axis=0) @ model.tensors["readout.weight"],
+    }
+    read["sum"] = read["sum"] + model.tensors["readout.bias"]
+    place = config.readout.token or 0
+    read |= {"token": data[min(place, len(data) - 1)], "register": everything[place], "all": data.reshape(-1)}
+    expected = model.evaluate(np.reshape(x, (1, -1)))[0]
+    np.testing.assert_allclose(read[config.readout.kind], expected, rtol=AGREEMENT, atol=AGREEMENT)

@@ -7,6 +7,7 @@ every token; the last block of the last pass updates only the rows that the read
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import jax
 import jax.numpy as jnp
@@ -15,7 +16,7 @@ from jaxtyping import Array, Float, Int
 from certiformer.model.attention import Rows, Scores
 from certiformer.model.block import apply_block
 from certiformer.model.codes import code_rows
-from certiformer.model.config import Config
+from certiformer.model.config import Block, Config
 
 Tensors = Mapping[str, Array]
 Sequence = tuple[Float[Array, "_ width"], ...]
@@ -48,6 +49,19 @@ def trace_weights(config: Config, tensors: Tensors, x: Inputs) -> list[list[Floa
             if block.attention is not None:
                 collected.append([jnp.concatenate(pieces, axis=1) for pieces in zip(*weights, strict=True)])
     return collected
+
+
+def trace_states(config: Config, tensors: Tensors, x: Inputs) -> list[Float[Array, "length width"]]:
+    """The whole sequence, registers first: before the first block, then after every sub-layer as it is applied."""
+    tensors, sequence = _start(config, tensors, x)
+    states = [jnp.concatenate(sequence)]
+    for _ in range(config.loops):
+        for index, block in enumerate(config.blocks):
+            for half in (replace(block, ffn=None), replace(block, attention=None)):
+                if half.attention is not None or half.ffn is not None:
+                    sequence, _weights = _apply(half, tensors, index, sequence, config.registers)
+                    states.append(jnp.concatenate(sequence))
+    return states
 
 
 def _start(config: Config, tensors: Tensors, x: Inputs) -> tuple[Tensors, Sequence]:
@@ -83,9 +97,16 @@ def _full_pass(config: Config, tensors: Tensors, sequence: Sequence) -> Sequence
 def _full_block(
     config: Config, tensors: Tensors, index: int, sequence: Sequence
 ) -> tuple[Sequence, list[list[Scores]]]:
-    starts = (0, config.registers)
+    return _apply(config.blocks[index], tensors, index, sequence, config.registers)
+
+
+def _apply(
+    block: Block, tensors: Tensors, index: int, sequence: Sequence, registers: int
+) -> tuple[Sequence, list[list[Scores]]]:
+    """Block number `index`, or a half of it, at every token."""
+    starts = (0, registers)
     queries = tuple(Rows(start, piece) for start, piece in zip(starts, sequence, strict=False))
-    rows, weights = apply_block(config.blocks[index], tensors, f"blocks.{index}", sequence, queries)
+    rows, weights = apply_block(block, tensors, f"blocks.{index}", sequence, queries)
     return tuple(rows), weights
 
 

@@ -1,9 +1,7 @@
 """Saving and loading: `model.safetensors` and `config.json` in one folder.
 
-The same model always gives the same bytes. The writer is ours because the bytes that the safetensors library writes
-belong to its version: tensors stand in the order of decreasing item size, then of their names, and the header is
-compact JSON padded with spaces to a multiple of 8. Reading goes through the library, which checks the layout of the
-file, and never through pickle.
+The same model always gives the same bytes (`tensor_file`). Reading goes through the safetensors library, which checks the
+layout of the file, and never through pickle.
 """
 
 from __future__ import annotations
@@ -20,13 +18,11 @@ import safetensors
 from certiformer.errors import BadInput
 from certiformer.model.config import Config
 from certiformer.model.layout import tensor_specs
+from certiformer.model.tensor_file import CODES, arrays_to_bytes
 from certiformer.model.transformer import Transformer
 
 TENSORS_FILE = "model.safetensors"
 CONFIG_FILE = "config.json"
-
-# Stored type -> its name in a safetensors file.
-_CODES = {"float64": "F64", "float32": "F32", "bfloat16": "BF16", "uint8": "U8"}
 
 
 def save(model: Transformer, directory: str | Path) -> None:
@@ -61,17 +57,7 @@ def from_bytes(config_bytes: bytes, tensor_bytes: bytes, folder: Path = Path()) 
 
 def tensors_to_bytes(model: Transformer) -> bytes:
     """The content of `model.safetensors`."""
-    arrays = {name: np.ascontiguousarray(tensor) for name, tensor in model.tensors.items()}
-    header, data, start = {}, [], 0
-    for name in sorted(arrays, key=lambda name: (-arrays[name].itemsize, name)):
-        array = arrays[name]
-        code = _CODES[array.dtype.name]
-        header[name] = {"dtype": code, "shape": list(array.shape), "data_offsets": [start, start + array.nbytes]}
-        data.append(array.astype(array.dtype.newbyteorder("<")).tobytes())
-        start += array.nbytes
-    text = json.dumps(header, separators=(",", ":")).encode("ascii")
-    text += b" " * (-len(text) % 8)
-    return b"".join([len(text).to_bytes(8, "little"), text, *data])
+    return arrays_to_bytes(model.tensors)
 
 
 def _tensors(config: Config, data: bytes) -> dict[str, np.ndarray]:
@@ -81,8 +67,8 @@ def _tensors(config: Config, data: bytes) -> dict[str, np.ndarray]:
         raise BadInput(f"this is not a complete safetensors file ({error})") from None
     specs, tensors = tensor_specs(config), {}
     for name, entry in stored:
-        if name in specs and entry["dtype"] != _CODES[specs[name].dtype]:
-            raise BadInput(f"the tensor {name} is stored as {entry['dtype']} instead of {_CODES[specs[name].dtype]}")
+        if name in specs and entry["dtype"] != CODES[specs[name].dtype]:
+            raise BadInput(f"the tensor {name} is stored as {entry['dtype']} instead of {CODES[specs[name].dtype]}")
         # A tensor without a place is kept only so that it can be named; its numbers do not matter.
         dtype = jnp.dtype(specs[name].dtype) if name in specs else np.dtype(np.uint8)
         array = np.frombuffer(bytes(entry["data"]), dtype.newbyteorder("<")).astype(dtype)

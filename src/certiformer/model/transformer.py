@@ -20,7 +20,7 @@ from jaxtyping import Array, ArrayLike, Float, Num
 
 from certiformer.errors import BadInput
 from certiformer.model.config import Config
-from certiformer.model.forward import Inputs, forward, trace_weights
+from certiformer.model.forward import Inputs, forward, trace_states, trace_weights
 from certiformer.model.layout import tensor_specs
 from certiformer.model.weights import random_tensor, validated
 
@@ -72,11 +72,16 @@ class Transformer(eqx.Module):
         """
         return forward(self.config, self.tensors, self._input(x))
 
-    def attention_weights(self, x: Inputs) -> list[list[Float[np.ndarray, "heads length length"]]]:
+    def attention_weights(self, x: Inputs | np.ndarray) -> list[list[Float[np.ndarray, "heads length length"]]]:
         """The attention weights for one input: by applied block, then by group of heads. Registers come first."""
         with jax.enable_x64(True):
             blocks = _attention_weights(self.config, self.tensors, self._input(x))
             return [[np.asarray(weights) for weights in groups] for groups in blocks]
+
+    def states(self, x: Inputs | np.ndarray) -> list[Float[np.ndarray, "length width"]]:
+        """The sequence for one input, registers first: before the first block, then after every sub-layer that exists."""
+        with jax.enable_x64(True):
+            return [np.asarray(state) for state in _states(self.config, self.tensors, self._input(x))]
 
     def evaluate(self, points: Num[ArrayLike, "points size"], dtype: str = "float64") -> Float[np.ndarray, "points _"]:
         """The outputs for every row of `points`, computed in `dtype` chunk by chunk.
@@ -125,7 +130,7 @@ class Transformer(eqx.Module):
             f" {c.width}, {_plural(c.registers, 'register')}, {blocks}, {_plural(self.parameter_count(), 'parameter')})"
         )
 
-    def _input(self, x: Inputs) -> Inputs:
+    def _input(self, x: Inputs | np.ndarray) -> Inputs:
         config = self.config
         if config.input.kind == "continuous":
             x, wanted = jnp.asarray(x), (config.tokens, config.input.width)
@@ -171,6 +176,11 @@ def _forward_rows(config: Config, tensors: Mapping[str, Array], rows: Array) -> 
 @partial(jax.jit, static_argnames=("config",))
 def _attention_weights(config: Config, tensors: Mapping[str, Array], x: Inputs) -> list[list[Array]]:
     return trace_weights(config, tensors, x)
+
+
+@partial(jax.jit, static_argnames=("config",))
+def _states(config: Config, tensors: Mapping[str, Array], x: Inputs) -> list[Array]:
+    return trace_states(config, tensors, x)
 
 
 def _floats_per_point(config: Config) -> int:
