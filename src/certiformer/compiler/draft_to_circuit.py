@@ -1,0 +1,111 @@
+"""The witness: `circuit.json` for placed heads and tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from certiformer.compiler.draft import Draft, DraftCell
+from certiformer.compiler.draft_to_layers import Placement, sublayer_name
+from certiformer.compiler.graph_to_extended import Extended
+from certiformer.compiler.layers_to_weights import groups_of, signs
+from certiformer.compiler.linear_form import Form, Number
+from certiformer.rasp.circuit import Cell, Circuit, HeadRole, Identity, Output, Rational, UnitRole, as_rational
+from certiformer.rasp.graph_file import graph_to_text
+from certiformer.rasp.value import exact, is_number
+
+
+def draft_to_circuit(extended: Extended, draft: Draft, placement: Placement, kind: str) -> Circuit:
+    """What every coordinate, head and unit computes."""
+    return Circuit(
+        extended=graph_to_text(extended.builder.finish(extended.output)),
+        causal=extended.causal,
+        cells=tuple(_cell(extended, draft, placement, number) for number in range(len(draft.cells))),
+        heads=tuple(_heads(placement)),
+        units=tuple(_units(draft, placement)),
+        identities=tuple(
+            Identity(node, tuple((as_rational(exact(f)), other) for f, other in s.terms), as_rational(exact(s.offset)))
+            for node, s in sorted(extended.sums.items())
+        ),
+        output=Output(
+            kind, draft.output.cells, _feature(draft.output_feature.numbers), _maybe(draft.output_feature.undefined)
+        ),
+    )
+
+
+def _feature(numbers: tuple[Number, ...] | None) -> tuple[Rational, ...] | None:
+    return None if numbers is None else tuple(as_rational(x) for x in numbers)
+
+
+def _maybe(number: Number | None) -> Rational | None:
+    return None if number is None else as_rational(number)
+
+
+def _cell(extended: Extended, draft: Draft, placement: Placement, number: int) -> Cell:
+    cell = draft.cells[number]
+    cleared = placement.cleared.get(number)
+    return Cell(
+        name=_name(extended, cell),
+        node=cell.node,
+        coordinate=placement.coordinates[number],
+        written=sublayer_name(placement.written[number]),
+        cleared=None if cleared is None else sublayer_name(cleared),
+        feature=_feature(cell.feature.numbers),
+        undefined=_maybe(cell.feature.undefined),
+        at_start=as_rational(cell.at_start),
+        or_more=cell.feature.or_more,
+    )
+
+
+def _name(extended: Extended, cell: DraftCell) -> str:
+    """A short description: the node, and what is done to its value."""
+    node = extended.nodes[cell.node]
+    values, numbers = node.values.values if node.values else None, cell.feature.numbers
+    if values is None or numbers is None:
+        return node.name
+    if len(values) > 2 and all(f == 0 or f == 1 for f in numbers):
+        chosen = [str(value) for value, f in zip(values, numbers, strict=True) if f]
+        return f"{node.name} in {{{', '.join(chosen[:6])}{', ...' if len(chosen) > 6 else ''}}}"
+    if all(is_number(value) for value in values):
+        for name, follows in _DESCRIPTIONS:
+            if all(follows(x, f) for x, f in zip(values, numbers, strict=True)):
+                return name.format(node.name)
+    return f"code of {node.name}"
+
+
+# How a number f is made of a value x, tried in this order.
+_DESCRIPTIONS: tuple[tuple[str, Callable[[Any, Number], bool]], ...] = (
+    ("{}", lambda x, f: f == x),
+    ("{} squared", lambda x, f: f == x * x),
+    ("1 / (1 + {})", lambda x, f: f.denominator == 1 + x and f.numerator == 1),
+)
+
+
+def _cells(*forms: Form) -> tuple[int, ...]:
+    return tuple(sorted({cell for form in forms for cell in form.cells}))
+
+
+def _heads(placement: Placement) -> list[HeadRole]:
+    roles = []
+    for block, layer in enumerate(placement.layers):
+        for group, members in enumerate(groups_of(layer).values()):
+            for place, head in enumerate(members):
+                queries, keys, values = _cells(*head.queries), _cells(*head.keys), _cells(head.value)
+                role = (block, group, place, head.kind, head.selector, head.node)
+                roles.append(HeadRole(*role, queries, keys, values, (head.cell,)))
+    return roles
+
+
+def _units(draft: Draft, placement: Placement) -> list[UnitRole]:
+    roles = []
+    for block, layer in enumerate(placement.layers):
+        first = 0
+        for table in layer.tables:
+            count = len(table.units)
+            roles.append(UnitRole(block, first, count, "table", tuple(sorted(table.writes)), _cells(table.ridge)))
+            first += count
+        for cell in layer.clears:
+            count = len(signs(draft.cells[cell]))
+            roles.append(UnitRole(block, first, count, "clear", (cell,), (cell,)))
+            first += count
+    return roles

@@ -1,0 +1,68 @@
+"""The compiler: from a program to the weights of a transformer that computes it, pass by pass."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+import numpy as np
+
+from certiformer.compiler.draft_to_circuit import draft_to_circuit
+from certiformer.compiler.draft_to_layers import draft_to_layers
+from certiformer.compiler.extended_to_draft import extended_to_draft
+from certiformer.compiler.graph_to_extended import graph_to_extended
+from certiformer.compiler.layers_to_weights import layers_to_weights
+from certiformer.compiler.precision import precision_of
+from certiformer.compiler.readout import choose_readout
+from certiformer.errors import BadInput
+from certiformer.model.config import Config
+from certiformer.rasp.circuit import Circuit
+from certiformer.rasp.graph import Graph
+from certiformer.rasp.graph_to_simplified import graph_to_simplified
+from certiformer.rasp.program_to_graph import program_to_graph
+from certiformer.rasp.sequences import SOp
+from certiformer.rasp.validate import validate
+from certiformer.rasp.value import Value
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A transformer, the program it computes, and what its parts are for."""
+
+    config: Config
+    tensors: dict[str, np.ndarray]
+    graph: Graph
+    circuit: Circuit
+
+    @property
+    def parameters(self) -> int:
+        """How many numbers the tensors hold."""
+        return sum(tensor.size for tensor in self.tensors.values())
+
+
+def compile_program(
+    program: SOp, vocab: Collection[Value], length: int, causal: bool = False, dtype: str = "float32"
+) -> Compiled:
+    """The transformer for a program, for inputs of at most `length` tokens out of `vocab`.
+
+    >>> from certiformer.rasp.library import catalogue
+    >>> compiled = compile_program(catalogue()["reverse"].make(), {"a", "b"}, length=50, dtype="float64")
+    >>> len(compiled.config.blocks), compiled.config.width, compiled.parameters
+    (3, 7, 2737)
+    """
+    graph = program_to_graph(program, vocab, length)
+    if causal:
+        reasons = validate(program, vocab, length, causal=True)
+        if reasons:
+            raise BadInput(str(reasons[0]))
+    return compile_graph(graph_to_simplified(graph), causal, dtype)
+
+
+def compile_graph(graph: Graph, causal: bool = False, dtype: str = "float32") -> Compiled:
+    """The transformer for a simplified graph."""
+    extended = graph_to_extended(graph, causal)
+    draft = extended_to_draft(extended, precision_of(dtype))
+    kind = choose_readout(draft)
+    placement = draft_to_layers(draft, fixed_rows=len(graph.vocab) + graph.length + 2)
+    config, tensors = layers_to_weights(draft, placement, len(graph.vocab), graph.length, dtype, kind)
+    return Compiled(config, tensors, graph, draft_to_circuit(extended, draft, placement, kind))
