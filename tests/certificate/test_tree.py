@@ -69,7 +69,7 @@ def test_damaged_nodes_are_refused(data):
         from_json(data)
 
 
-@pytest.mark.parametrize("rule", ["rows", "margin", "Boxes", "", None, 3, ["boxes"]])
+@pytest.mark.parametrize("rule", ["rows", "margins", "Boxes", "", None, 3, ["boxes"]])
 def test_unknown_rules_are_refused(rule):
     with pytest.raises(BadInput, match="no rule of this format"):
         from_json({**to_json(BOXES), "rule": rule})

@@ -2,10 +2,13 @@
 
 from certiformer.certificate.claim import Certificate as Certificate
 from certiformer.certificate.claim import Witness as Witness
+from certiformer.certificate.files import BASIS as BASIS
 from certiformer.certificate.files import CERTIFICATE as CERTIFICATE
+from certiformer.certificate.files import CIRCUIT as CIRCUIT
 from certiformer.certificate.files import CONFIG as CONFIG
 from certiformer.certificate.files import LEAVES as LEAVES
 from certiformer.certificate.files import MODEL as MODEL
+from certiformer.certificate.files import PROGRAM as PROGRAM
 from certiformer.certificate.files import TARGET as TARGET
 from certiformer.certificate.files import canonical as canonical
 from certiformer.certificate.files import digest as digest
@@ -17,6 +20,7 @@ from certiformer.certificate.outcome import Outcome as Outcome
 from certiformer.certificate.tree import Boxes as Boxes
 from certiformer.certificate.tree import Finite as Finite
 from certiformer.certificate.tree import Inner as Inner
+from certiformer.certificate.tree import Margin as Margin
 from certiformer.certificate.tree import Node as Node
 from certiformer.certificate.tree import Outputs as Outputs
 from certiformer.certificate.tree import Ridges as Ridges

@@ -5,6 +5,9 @@ function of the stored weights (`model.safetensors`, `config.json`) and f and th
 Numbers are exact decimal or rational text. `sha256` seals the other files and the certificate itself; a seal only shows
 that nothing was changed by accident: whether the claim holds is what the checker decides, from the files.
 
+In the folder of a compiled program (`program.json` and `circuit.json` instead of `target.json` and leaves) the claim is
+that the decoded output is the program's, for every input and at every position; epsilon is 0 (see the rule *margin*).
+
 `run_error` is a second claim, made only where the field is present: at every point of the box whose coordinates are
 numbers of the stored dtype, a run in that dtype differs from T by at most this much (what counts as a run:
 `checker.rounding`).

@@ -23,6 +23,8 @@ MODEL, CONFIG, TARGET, LEAVES, CERTIFICATE = (
     "leaves.bin",
     "certificate.json",
 )
+PROGRAM, CIRCUIT = "program.json", "circuit.json"  # of a compiled program, instead of target and leaves
+BASIS = "basis.json"  # may be there, too: the directions that the coordinates of the circuit have become
 
 
 def canonical(data: Any) -> bytes:

@@ -12,6 +12,7 @@ and B the target f. `bound` is exact decimal text, parsed as a rational by whoev
 | `outputs`  | one child for every output; the largest bound counts                              |
 | `finite`   | the domain is a list of rows: A is evaluated at every one of them                 |
 | `ridges`   | A and B both split into functions of one direction each; a child each; bounds add |
+| `margin`   | B is a program; every decoded output of A is its value, with room for all errors   |
 """
 
 from __future__ import annotations
@@ -87,8 +88,15 @@ class Finite:
     bound: str
 
 
+@dataclass(frozen=True)
+class Margin:
+    """A compiled program: errors are carried from sub-layer to sub-layer for all inputs, and decoding removes them."""
+
+    bound: str
+
+
 Inner = Triangle | Sum | Outputs | Ridges
-Node = Boxes | Theorem | Finite | Inner
+Node = Boxes | Theorem | Finite | Margin | Inner
 
 _RULES = {
     "boxes": Boxes,
@@ -98,6 +106,7 @@ _RULES = {
     "sum": Sum,
     "outputs": Outputs,
     "ridges": Ridges,
+    "margin": Margin,
 }
 _NAMES = {kind: name for name, kind in _RULES.items()}
 MAX_NESTING = 20

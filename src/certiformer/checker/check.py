@@ -16,12 +16,11 @@ from flint import arb
 
 from certiformer.certificate import Boxes, Outcome, Witness, decimal_text
 from certiformer.checker.balls import ZERO, Box, ball, exact, larger, smaller
-from certiformer.checker.claim import Claim, read_claim
+from certiformer.checker.claim import Claim, ProgramClaim, read_claim
 from certiformer.checker.points import FiniteProblem
 from certiformer.checker.pool import prove_boxes
 from certiformer.checker.problem import Problem
 from certiformer.checker.rules import Refused, finite, prove, stated_bound
-from certiformer.checker.run_claim import confirm_run_error
 from certiformer.checker.taylor import bounds
 from certiformer.errors import BadInput
 
@@ -60,19 +59,41 @@ def check(directory: str | Path, *, workers: int | None = None, progress: Progre
     folder = Path(directory)
     if not (folder / "certificate.json").is_file():
         raise BadInput(f"{directory} is not the folder of a finished run: it has no certificate.json")
+    if (folder / "machine.json").is_file():
+        from certiformer.checker.machine_folder import check_machine
+
+        return check_machine(folder)
     try:
         claim = read_claim(folder)
     except (BadInput, Refused) as problem:
         return Verdict("refused", 0, None, None, str(problem), "")
+    if isinstance(claim, ProgramClaim):
+        return _decide_program(claim)
     try:
         return _decide(claim, folder, workers, progress)
     except (BadInput, Refused) as problem:
         return Verdict("refused", 0, None, None, str(problem), claim.sentence(), claim)
 
 
+def _decide_program(claim: ProgramClaim) -> Verdict:
+    """A compiled program; nothing else needs the language of programs, so that it is loaded here."""
+    from certiformer.checker.rules import margin
+
+    certificate = claim.certificate
+    if certificate.outcome is not Outcome.PROVED:
+        return Verdict(certificate.outcome.value, 0, None, None, certificate.reason, "")
+    try:
+        report = margin.check(claim)
+    except (BadInput, Refused) as problem:
+        return Verdict("refused", 0, None, None, str(problem), "")
+    return Verdict("proved", 2, "0", None, report.reason, report.sentence)
+
+
 def _decide(claim: Claim, folder: Path, workers: int | None, progress: Progress | None) -> Verdict:
     certificate = claim.certificate
-    if certificate.run_error is not None:
+    if certificate.run_error is not None:  # loaded here: no other claim rests on the rounding of runs
+        from certiformer.checker.run_claim import confirm_run_error
+
         confirm_run_error(claim, folder, certificate.run_error)
     lower = None if certificate.witness is None else error_lower(claim.problem, certificate.witness)
     shown = None if lower is None else decimal(lower, up=False)

@@ -9,12 +9,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 from certiformer.certificate import (
+    BASIS,
     CERTIFICATE,
+    CIRCUIT,
     CONFIG,
     LEAVES,
     MODEL,
+    PROGRAM,
     TARGET,
     Certificate,
     digest,
@@ -26,7 +30,7 @@ from certiformer.checker.points import FiniteProblem, PointNetwork
 from certiformer.checker.problem import Function, Problem, ProgramFunction
 from certiformer.checker.prototypes import as_prototypes
 from certiformer.checker.rules.refusal import Refused
-from certiformer.checker.weights import read_model
+from certiformer.checker.weights import Tensor, read_model
 from certiformer.target import (
     AnyTarget,
     FiniteTarget,
@@ -38,6 +42,7 @@ from certiformer.target import (
 )
 
 SEALED = (MODEL, CONFIG, TARGET, LEAVES)
+SEALED_PROGRAM = (MODEL, CONFIG, PROGRAM, CIRCUIT)
 
 
 @dataclass(frozen=True)
@@ -55,17 +60,35 @@ class Claim:
         return sentence_of(self.target, self.certificate.epsilon)
 
 
-def read_claim(directory: Path) -> Claim:
+@dataclass(frozen=True)
+class ProgramClaim:
+    """The claim of a folder with a compiled program: certificate, stored transformer, program and circuit."""
+
+    certificate: Certificate
+    config: dict[str, Any]
+    tensors: dict[str, Tensor]
+    program: bytes
+    circuit: bytes
+
+
+def read_claim(directory: Path) -> Claim | ProgramClaim:
     """Read and cross-check the files of a run folder."""
     working_precision()
     certificate = Certificate.from_bytes(read_bytes(directory / CERTIFICATE))
+    compiled = PROGRAM in certificate.seals
+    sealed = SEALED_PROGRAM if compiled else SEALED
+    if compiled and BASIS in certificate.seals:  # for readers of the circuit; no proof uses it
+        sealed = (*sealed, BASIS)
     contents = {}
-    for name in SEALED:
+    for name in sealed:
         contents[name] = read_bytes(directory / name)
         if certificate.seals.get(name) != digest(contents[name]):
             raise Refused(f"{name} was changed after the certificate was sealed: its hash does not match")
-    if set(certificate.seals) != set(SEALED):
+    if set(certificate.seals) != set(sealed):
         raise Refused("the certificate seals files that it should not, or misses one")
+    if compiled:
+        model = read_model(contents[CONFIG], contents[MODEL])
+        return ProgramClaim(certificate, *model, contents[PROGRAM], contents[CIRCUIT])
     target = any_target_from_text(contents[TARGET].decode("utf-8", errors="replace"))
     config, tensors = read_model(contents[CONFIG], contents[MODEL])
     problem = (

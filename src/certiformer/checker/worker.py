@@ -55,6 +55,8 @@ def main(directory: str, seal: str) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which ends its workers
     try:
         claim = read_claim(Path(directory))
+        if not isinstance(claim, Claim):
+            raise Refused("a claim about a compiled program has no boxes")
         if digest(claim.certificate.to_bytes()) != seal:
             raise Refused("the certificate changed while it was being checked")
     except (Refused, BadInput) as problem:

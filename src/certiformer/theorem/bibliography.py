@@ -20,6 +20,15 @@ _ENTRIES: dict[str, dict[str, str]] = {
         "type": "misc",
         "title": "Textbook mathematics; the proof is in the docstring of the module",
     },
+    "giannou2023": {
+        "type": "inproceedings",
+        "author": "Giannou, Angeliki and Rajput, Shashank and Sohn, Jy-yong and Lee, Kangwook and Lee, Jason D. and \
+Papailiopoulos, Dimitris",
+        "title": "Looped Transformers as Programmable Computers",
+        "booktitle": "International Conference on Machine Learning",
+        "year": "2023",
+        **_arxiv("2301.13196"),
+    },
     "gumaan2025": {
         "type": "misc",
         "author": "Gumaan, Esmail",
@@ -53,6 +62,14 @@ _ENTRIES: dict[str, dict[str, str]] = {
         "pages": "1281--1292",
         "year": "2017",
         "doi": "10.1109/TC.2017.2690633",
+    },
+    "lindner2023": {
+        "type": "misc",
+        "author": "Lindner, David and Kramár, János and Farquhar, Sebastian and Rahtz, Matthew and McGrath, Thomas "
+        "and Mikulik, Vladimir",
+        "title": "Tracr: Compiled Transformers as a Laboratory for Interpretability",
+        "year": "2023",
+        **_arxiv("2301.05062"),
     },
     "liu2025": {
         "type": "misc",
@@ -92,6 +109,14 @@ _ENTRIES: dict[str, dict[str, str]] = {
         "number": "3",
         "pages": "159--162",
         "year": "1986",
+    },
+    "merrill2024": {
+        "type": "inproceedings",
+        "author": "Merrill, William and Sabharwal, Ashish",
+        "title": "The Expressive Power of Transformers with Chain of Thought",
+        "booktitle": "International Conference on Learning Representations",
+        "year": "2024",
+        **_arxiv("2310.07923"),
     },
     "nadaraya1964": {
         "type": "article",
@@ -141,6 +166,13 @@ _ENTRIES: dict[str, dict[str, str]] = {
         "number": "4",
         "pages": "359--372",
         "year": "1964",
+    },
+    "weiss2021": {
+        "type": "misc",
+        "author": "Weiss, Gail and Goldberg, Yoav and Yahav, Eran",
+        "title": "Thinking Like Transformers",
+        "year": "2021",
+        **_arxiv("2106.06981"),
     },
     "xu2020": {
         "type": "inproceedings",

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from flint import arb
 
-from certiformer.certificate import Boxes, Finite, Inner, Node, Outputs, Ridges, Theorem, Triangle
+from certiformer.certificate import Boxes, Finite, Inner, Margin, Node, Outputs, Ridges, Theorem, Triangle
 from certiformer.certificate.tree import rule_name
 from certiformer.checker.balls import ZERO, larger
 from certiformer.checker.problem import Problem
@@ -73,6 +73,8 @@ def prove(node: Node, problem: Problem, boxes: BoxProver, path: tuple[int, ...] 
         proved = boxes(node, problem, path, limit)
     elif isinstance(node, Finite):
         raise Refused("the rule finite needs a claim about a finite set of rows, not about a box")
+    elif isinstance(node, Margin):
+        raise Refused("the rule margin needs a claim about a compiled program, not about a box")
     elif isinstance(node, Theorem):
         if node.id not in THEOREMS:
             raise Refused(f"the certificate rests on a theorem that this checker does not know: {node.id!r}")

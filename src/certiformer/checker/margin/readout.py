@@ -1,0 +1,169 @@
+"""The read-out: whatever the output's value is, decoding must name it, with room for the error.
+
+`logits`: the number of the largest output is the place of the value (undefined last). `number`: the one output is nearest
+to the feature of the value; numbers too many to list are decoded to the nearest fraction whose denominator is at most D,
+and two of these are at least 1/D^2 apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from certiformer.checker.margin.fixed import BITS, UNIT, Arithmetic, ceil_shift, nearest, times
+from certiformer.checker.margin.state import Content, Form
+from certiformer.checker.margin.variables import IMPOSSIBLE, Variables
+from certiformer.checker.rules.refusal import Refused
+from certiformer.rasp.circuit import Output, rational
+from certiformer.rasp.value import Value, exact, is_number
+
+
+@dataclass(frozen=True)
+class Margin:
+    """What is left of `room`, the distance at which decoding would change, in the worst case, and where that is."""
+
+    left: float
+    room: float
+    where: str
+
+    @property
+    def share(self) -> float:
+        return self.left / self.room
+
+
+def margin(
+    arithmetic: Arithmetic, variables: Variables, contents: Sequence[Content], forms: list[Form], output: Output
+) -> Margin:
+    """The smallest margin over all values of the output, relative to its room; raises `Refused` where there is none."""
+    node = variables.graph.output
+    read = sorted({x for form in forms for x in form.parts})
+    value_of = variables.evaluator(node, sorted({*read, *variables.support(node, set(read))}))
+    decide = _logits if output.kind == "logits" else _number
+    if output.kind not in ("logits", "number"):
+        raise Refused(f"the read-out {output.kind!r} is not known")
+    decoder = decide(arithmetic, variables, contents, forms, output)
+    worst = None
+    for places in variables.combinations(read):
+        value = value_of(places)
+        if value is IMPOSSIBLE:
+            continue
+        left, room = decoder(dict(zip(read, places, strict=True)), value)
+        if left <= 0:
+            said = f"the read-out of {variables.name(node)} does not name the value {value!r} in {arithmetic.name}"
+            raise Refused(f"{said}: the margin is {left / UNIT:.3g}, its room {room / UNIT:.3g}")
+        if worst is None or left * worst[1] < worst[0] * room:
+            worst = (left, room, f"value {value!r} of {variables.name(node)}")
+    if worst is None:
+        raise Refused("the output of the program has no value")
+    return Margin(worst[0] / UNIT, worst[1] / UNIT, worst[2])
+
+
+def _at(form: Form, places: dict[int, int]) -> tuple[int, int, int]:
+    """Value (in units of 2^-2 BITS), carried error and size of a form."""
+    value, error, size = form.constant, form.constant_error, form.constant_size
+    for x, (values, errors, sizes) in form.parts.items():
+        p = places[x]
+        value, error, size = value + values[p], error + errors[p], size + sizes[p]
+    return value, error, size
+
+
+def _error_of(content: Content, places: dict[int, int]) -> int:
+    """The error of a coordinate; at its largest where the variable is not told apart."""
+    place = places.get(content.variable) if content.variable is not None else 0
+    return content.worst if place is None else content.error[place]
+
+
+def _logits(
+    arithmetic: Arithmetic, variables: Variables, contents: Sequence[Content], forms: list[Form], output: Output
+):
+    node = variables.graph.output
+    if not variables.listed(node) or len(forms) != len(variables.domain(node)):
+        raise Refused(
+            f"the read-out has {len(forms)} logits, which is not one for each value of {variables.name(node)}"
+        )
+    plans = [form.plan() for form in forms]
+    shared = sorted({c for form in forms for c in form.weights})
+
+    def decide(places: dict[int, int], value: Value) -> tuple[int, int]:
+        z = variables.place(node, value)
+        found = [_at(form, places) for form in forms]
+        loose = {c: e for c in shared if (e := _error_of(contents[c], places))}
+        own, carried, size = found[z]
+        rounded = plans[z].error(carried, size)
+        worst = None
+        for o, (other, e, s) in enumerate(found):
+            if o == z:
+                continue
+            room = own - other >> BITS
+            error = rounded + plans[o].error(e, s)
+            if arithmetic.form is None or (carried > plans[z].limit and e > plans[o].limit):
+                # The same coordinates stand behind both logits: only the difference of their weights carries an error.
+                apart = sum(
+                    times(abs(forms[z].weights.get(c, 0) - forms[o].weights.get(c, 0)), x) for c, x in loose.items()
+                )
+                error = min(error, error - carried - e + apart)
+            left = room - error
+            if worst is None or left * worst[1] < worst[0] * room or room <= 0:
+                worst = (left, room)
+                if room <= 0:
+                    return (min(left, -1), max(room, 1))
+        return (UNIT, UNIT) if worst is None else worst
+
+    return decide
+
+
+def _number(
+    arithmetic: Arithmetic, variables: Variables, contents: Sequence[Content], forms: list[Form], output: Output
+):
+    node = variables.graph.output
+    if len(forms) != 1:
+        raise Refused("a number is read from one output")
+    form, plan, values = forms[0], forms[0].plan(), variables.node(node).values
+    domain = variables.domain(node)
+    defined = [x for x in domain if x is not None]
+    undefined = None if domain[-1] is not None or output.undefined is None else rational(output.undefined)
+    if domain[-1] is None and undefined is None:
+        raise Refused("the read-out has no number for undefined")
+    if output.feature is None and not all(map(is_number, defined)):
+        raise Refused("the output is not a number, and the circuit gives it none")
+    listed = values is not None and values.values is not None
+    if not listed:
+        return _unlisted(form, plan, variables, undefined, output)
+    held = [exact(x) for x in defined] if output.feature is None else [rational(f) for f in output.feature]
+    held += [] if undefined is None else [undefined]
+    if len(held) != len(domain):
+        raise Refused("the read-out does not give every value of the output a number")
+    ordered = sorted(held)
+    gaps = {x: Fraction(1) for x in ordered}
+    for a, b in zip(ordered, ordered[1:], strict=False):
+        gaps[a], gaps[b] = min(gaps[a], b - a), min(gaps[b], b - a)
+
+    def decide(places: dict[int, int], value: Value) -> tuple[int, int]:
+        number = held[variables.place(node, value)]
+        found, carried, size = _at(form, places)
+        room, target = nearest_down(gaps[number] / 2), nearest(number)[0] << BITS
+        return room - ceil_shift(abs(found - target)) - plan.error(carried, size) - 1, max(room, 1)
+
+    return decide
+
+
+def _unlisted(form: Form, plan, variables: Variables, undefined: Fraction | None, output: Output):
+    span = variables.node(variables.graph.output).values.span  # type: ignore[union-attr]
+    if span is None or span.largest_denominator is None or output.feature is not None:
+        raise Refused("the output has too many values to list and no bound of their denominators: it cannot be decoded")
+    room = nearest_down(Fraction(1, 2 * span.largest_denominator**2))
+    if undefined is not None and not (undefined <= span.low - 1 or undefined >= span.high + 1):
+        raise Refused("the number that stands for undefined lies among the values")
+
+    def decide(places: dict[int, int], value: Value) -> tuple[int, int]:
+        found, carried, size = _at(form, places)
+        target = nearest(exact(value) if value is not None else undefined or Fraction(0))[0] << BITS
+        return room - ceil_shift(abs(found - target)) - plan.error(carried, size) - 1, max(room, 1)
+
+    return decide
+
+
+def nearest_down(value: Fraction) -> int:
+    """The largest fixed number that is not above a positive fraction."""
+    return (value.numerator << BITS) // value.denominator

@@ -1,0 +1,274 @@
+"""The walk through the sub-layers of a compiled transformer: from what the coordinates hold before to what they hold after.
+
+Nothing of the circuit is believed. What a coordinate holds is computed from the weights for all cases, and must be what its
+cell claims; a coordinate without a cell must be empty (zero); roles of heads and units must name exactly the cells in the
+coordinates that the weights read and write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from flint import arb
+
+from certiformer.checker.margin.cases import DEPTH, NOTHING, Amount, Part, Sum, settle
+from certiformer.checker.margin.fixed import BITS, UNIT, Arithmetic, low_bit, weight
+from certiformer.checker.margin.heads import Head
+from certiformer.checker.margin.readout import Margin, margin
+from certiformer.checker.margin.scores import Scores
+from certiformer.checker.margin.state import EMPTY, Content, Form
+from certiformer.checker.margin.tables import directions, gathered
+from certiformer.checker.margin.variables import Variables
+from certiformer.checker.rules.refusal import Refused
+from certiformer.checker.weights import Tensor
+from certiformer.rasp.circuit import ATTENTION, EMBEDDING, FFN, Cell, Circuit, HeadRole
+
+Rows = list[dict[int, int]]
+
+
+class Weights:
+    """The stored tensors as exact integers, zeros left out."""
+
+    def __init__(self, tensors: Mapping[str, Tensor]):
+        self.tensors = tensors
+        self._rows: dict[str, Rows] = {}
+
+    def rows(self, name: str) -> Rows:
+        """The rows of a tensor, all leading axes run together; one row for a vector."""
+        if name not in self._rows:
+            tensor = self.tensors[name]
+            width = tensor.shape[-1]
+            whole = [weight(x, name) if x else 0 for x in tensor.data]
+            starts = range(0, len(whole), width)
+            self._rows[name] = [{c: x for c, x in enumerate(whole[s : s + width]) if x} for s in starts]
+        return self._rows[name]
+
+    def vector(self, name: str) -> list[int]:
+        row = self.rows(name)[0] if self.rows(name) else {}
+        return [row.get(c, 0) for c in range(self.tensors[name].shape[-1])]
+
+    def head(self, name: str, number: int) -> Rows:
+        """The rows of one head's matrix."""
+        size = self.tensors[name].shape[1]
+        return self.rows(name)[number * size : (number + 1) * size]
+
+
+def columns(rows: Rows, width: int) -> Rows:
+    """The columns of a matrix that is given by its rows."""
+    found: Rows = [{} for _ in range(width)]
+    for r, row in enumerate(rows):
+        for c, x in row.items():
+            found[c][r] = x
+    return found
+
+
+class Walk:
+    """One pass: real arithmetic, or a run in a dtype. `errors` and `gaps` collect what is found on the way."""
+
+    def __init__(
+        self,
+        arithmetic: Arithmetic,
+        variables: Variables,
+        circuit: Circuit,
+        config: dict[str, Any],
+        weights: Weights,
+        known: dict,
+    ):
+        self.arithmetic, self.variables, self.circuit, self.config = arithmetic, variables, circuit, config
+        self.weights, self.known = weights, known
+        self.contents: list[Content] = [EMPTY] * config["width"]
+        self.errors: list[tuple[str, float, str]] = []
+        self.gaps: list[tuple[float, str]] = []
+        self.cells: dict[tuple[int, str], dict[int, tuple[int, Cell]]] = {}
+        for number, cell in enumerate(circuit.cells):
+            block = 0 if cell.written[1] == EMBEDDING else cell.written[0]
+            own = self.cells.setdefault((block, cell.written[1]), {})
+            if cell.coordinate in own or not 0 <= cell.coordinate < config["width"]:
+                raise Refused(f"the cell {cell.name} has no coordinate of its own")
+            own[cell.coordinate] = (number, cell)
+        self._check_places()
+
+    def run(self) -> Margin:
+        """Go through all sub-layers, then read out."""
+        self._embed()
+        for b, block in enumerate(self.config["blocks"]):
+            if block["attention"] is not None:
+                self._attend(b, block["attention"])
+            if block["ffn"] is not None:
+                self._feed_forward(b, block["ffn"])
+        rows, outputs = self.weights.rows("readout.weight"), self.config["outputs"]
+        bias = self.weights.vector("readout.bias")
+        own = columns(rows, outputs)
+        forms = [
+            Form(self.arithmetic, self.variables, self.contents, column, b) for column, b in zip(own, bias, strict=True)
+        ]
+        self._compare({c for column in own for c in column}, self.circuit.output.reads, "the read-out reads")
+        return margin(self.arithmetic, self.variables, self.contents, forms, self.circuit.output)
+
+    def _check_places(self) -> None:
+        """Every cell is written and cleared in a sub-layer that exists."""
+        existing = {(0, EMBEDDING)}
+        for b, block in enumerate(self.config["blocks"]):
+            existing |= {(b, part) for part in (ATTENTION, FFN) if block[part] is not None}
+        for cell in self.circuit.cells:
+            written = (0, EMBEDDING) if cell.written[1] == EMBEDDING else cell.written
+            if written not in existing or cell.cleared not in {None, *existing}:
+                raise Refused(f"the cell {cell.name} is written or cleared in a sub-layer that the transformer has not")
+        for role in (*self.circuit.heads, *self.circuit.units):
+            if (role.block, ATTENTION if isinstance(role, HeadRole) else FFN) not in existing:
+                raise Refused(f"the circuit speaks of a sub-layer of block {role.block} that the transformer has not")
+
+    def _replace(self, place: tuple[int, str], new: dict[int, Content]) -> None:
+        """Put the new contents in place; cells end exactly where the circuit says."""
+        for c, content in new.items():
+            before, after = self.contents[c].cell, content.cell
+            if before is not None and before != after and self.circuit.cells[before].cleared != place:
+                raise Refused(
+                    f"the cell {self.circuit.cells[before].name} ends at {_named(place)}, unlike the circuit says"
+                )
+            self.contents[c] = content
+        for content in self.contents:
+            if content.cell is not None and self.circuit.cells[content.cell].cleared == place:
+                raise Refused(f"the cell {self.circuit.cells[content.cell].name} is not cleared at {_named(place)}")
+        found = [(content.worst / UNIT, content.cell) for content in new.values()]
+        worst, cell = max(found, default=(0.0, None), key=lambda pair: pair[0])
+        name = "a cleared coordinate" if cell is None else self.circuit.cells[cell].name
+        self.errors.append((_named(place), worst, name if worst else "exact"))
+
+    def _compare(self, coordinates: set[int], cells: tuple[int, ...], what: str) -> None:
+        empty = [c for c in coordinates if self.contents[c].cell is None]
+        if empty:
+            raise Refused(f"{what} coordinate {empty[0]}, which holds no cell")
+        if {self.contents[c].cell for c in coordinates} != set(cells) or len(set(cells)) != len(cells):
+            raise Refused(f"{what} other cells than the circuit says")
+
+    def _embed(self) -> None:
+        tokens, codes = self.weights.rows("embed.weight"), self.weights.rows("code.table")
+        first = self.weights.rows("registers")[0]
+        place, new = (0, EMBEDDING), {}
+        touched = {c for row in (*tokens, *codes, first) for c in row}
+        for c in touched | set(self.cells.get(place, {})):
+            parts = []
+            for variable, rows in ((self.variables.tokens, tokens), (self.variables.indices, codes)):
+                values = [row.get(c, 0) for row in rows]
+                if any(values):
+                    parts.append(Part((variable,), lambda places, values=values: _stored(values[places[0]]), NOTHING))
+            parts.append(Part((), lambda places: NOTHING, _stored(first.get(c, 0))))
+            grid = low_bit([*(row.get(c, 0) for row in (*tokens, *codes, first))])
+            total = Sum(parts, NOTHING, False, UNIT, grid)
+            new[c] = self._settled(total, place, c)
+        self._replace(place, new)
+
+    def _settled(self, total: Sum, place: tuple[int, str], c: int) -> Content:
+        cell = self.cells.get(place, {}).get(c)
+        name = f"coordinate {c}" if cell is None else f"the cell {cell[1].name} of {self.variables.name(cell[1].node)}"
+        where = f"{_named(place)}, {name}"
+        try:
+            return settle(self.arithmetic, self.variables, total, cell, where)
+        except Refused as problem:
+            text = str(problem)
+            raise Refused(text if text.startswith(where) else f"{where}: {text}") from None
+
+    def _feed_forward(self, b: int, ffn: dict[str, Any]) -> None:
+        name, place = f"blocks.{b}.ffn", (b, FFN)
+        incoming = columns(self.weights.rows(f"{name}.up"), ffn["width"])
+        outgoing = self.weights.rows(f"{name}.down")
+        bias, shift = self.weights.vector(f"{name}.up_bias"), self.weights.vector(f"{name}.down_bias")
+        self._check_units(b, incoming, outgoing)
+        found = directions(
+            self.arithmetic, self.variables, self.contents, list(zip(incoming, bias, outgoing, strict=True))
+        )
+        touched = {c for row in outgoing for c in row} | {c for c, x in enumerate(shift) if x}
+        new = {}
+        for c in touched | set(self.cells.get(place, {})):
+            total = gathered(c, found, shift[c], self.contents[c])
+            new[c] = self._settled(total, place, c)
+        self._replace(place, new)
+
+    def _check_units(self, b: int, incoming: Rows, outgoing: Rows) -> None:
+        """Every unit belongs to one role, which names exactly the cells read and written."""
+        owner: dict[int, int] = {}
+        for number, role in enumerate(self.circuit.units):
+            if role.block != b:
+                continue
+            own = range(role.first, role.first + role.count)
+            if role.count < 1 or role.first < 0 or own.stop > len(incoming) or any(u in owner for u in own):
+                raise Refused(f"the circuit gives units of block {b} that do not exist, or gives one twice")
+            owner |= dict.fromkeys(own, number)
+            self._compare({c for u in own for c in incoming[u]}, role.reads, f"a {role.kind} of block {b} reads")
+            written = {c for u in own for c in outgoing[u]}
+            cells = [self.circuit.cells[k] for k in role.cells if 0 <= k < len(self.circuit.cells)]
+            starts = [cell.cleared if role.kind == "clear" else cell.written for cell in cells]
+            if written != {cell.coordinate for cell in cells} or any(start != (b, FFN) for start in starts):
+                raise Refused(f"a {role.kind} of block {b} writes other coordinates than the circuit says")
+        if len(owner) != len(incoming):
+            raise Refused(f"block {b} has hidden units that the circuit does not explain")
+
+    def _attend(self, b: int, attention: dict[str, Any]) -> None:
+        name, place, width = f"blocks.{b}.attention", (b, ATTENTION), self.config["width"]
+        shift = self.weights.vector(f"{name}.output_bias") if attention["bias"] else [0] * width
+        roles = {(role.group, role.head): role for role in self.circuit.heads if role.block == b}
+        heads = [(g, h) for g, group in enumerate(attention["heads"]) for h in range(group["count"])]
+        if set(roles) != set(heads) or len(roles) != sum(role.block == b for role in self.circuit.heads):
+            raise Refused(f"the circuit does not explain every head of block {b} once")
+        new: dict[int, Content] = {}
+        for g, h in heads:
+            for c, content in self._head(b, attention, roles[g, h], f"{name}.groups.{g}", shift).items():
+                if c in new:
+                    raise Refused(f"two heads of block {b} write the same coordinate")
+                new[c] = content
+        for c in {c for c, x in enumerate(shift) if x} | set(self.cells.get(place, {})):
+            if c not in new:
+                raise Refused(f"coordinate {c} is written by {_named(place)}, but by no head")
+        self._replace(place, new)
+
+    def _head(
+        self, b: int, attention: dict[str, Any], role: HeadRole, name: str, shift: list[int]
+    ) -> dict[int, Content]:
+        where = f"{_named((b, ATTENTION))}, head {role.group}.{role.head} ({self.variables.name(role.selector)})"
+        group, h = attention["heads"][role.group], role.head
+        sides = {}
+        for side, size in (("query", group["key"]), ("key", group["key"]), ("value", group["value"])):
+            bias = self.weights.rows(f"{name}.{side}_bias")[h] if attention["bias"] else {}
+            sides[side] = (columns(self.weights.head(f"{name}.{side}", h), size), [bias.get(i, 0) for i in range(size)])
+        for side, cells in (("query", role.queries), ("key", role.keys), ("value", role.values)):
+            self._compare({c for column in sides[side][0] for c in column}, cells, f"{where}: the {side} reads")
+        if role.kind not in ("read", "width"):
+            raise Refused(f"{where}: a head of the unknown kind {role.kind!r}")
+        causal = attention["mask"] == "causal"
+        factor = arb(1) if attention["scale"] == "unit" else arb(1) / arb(group["key"]).sqrt()
+        scores = Scores(self.arithmetic, self.variables, self.contents, sides["query"], sides["key"], factor, causal)
+        try:
+            gaps = scores.gaps(role.selector, self.known.setdefault((b, role.group, h), {}))
+        except Refused as problem:
+            raise Refused(f"{where}: {problem}") from None
+        forms = [
+            Form(self.arithmetic, self.variables, self.contents, column, x)
+            for column, x in zip(*sides["value"], strict=True)
+        ]
+        head = Head(self.arithmetic, self.variables, forms, gaps, role.selector, where)
+        out = columns(self.weights.head(f"{name}.output", h), self.config["width"])
+        new = {}
+        for c, column in enumerate(out):
+            if not column:
+                continue
+            cell = self.cells.get((b, ATTENTION), {}).get(c)
+            if cell is None:
+                raise Refused(f"{where}: it writes to coordinate {c}, where the circuit has no new cell")
+            out_of = [column.get(v, 0) for v in range(group["value"])]
+            new[c] = head.write(role.kind, cell, out_of, shift[c], self.contents[c])
+        if {content.cell for content in new.values()} != set(role.writes) or not new:
+            raise Refused(f"{where}: it writes other cells than the circuit says")
+        if role.node not in {self.circuit.cells[k].node for k in role.writes}:
+            raise Refused(f"{where}: {self.variables.name(role.node)} is not what it writes")
+        self.gaps += [(float(gap), where) for gap in head.separations]
+        return new
+
+
+def _stored(value: int) -> Amount:
+    return Amount(value << (DEPTH - BITS), 0, 0, abs(value), int(value != 0))
+
+
+def _named(place: tuple[int, str]) -> str:
+    return "the embedding" if place[1] == EMBEDDING else f"block {place[0]} {place[1]}"
