@@ -131,7 +131,7 @@ class Circuit:
             content = text.decode("ascii") if isinstance(text, bytes) else text
             circuit = _read(json.loads(content))
             same = circuit.to_text() == content
-        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        except (ValueError, TypeError, KeyError, AttributeError, ZeroDivisionError, RecursionError):
             raise BadInput("the circuit file has not the structure of one") from None
         if not same:
             raise BadInput("the circuit file is not in its canonical form")
