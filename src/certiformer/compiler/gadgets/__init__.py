@@ -1,0 +1,1 @@
+"""The parts a compiled transformer is made of: piecewise linear tables, and scores that are zero exactly where selected."""

@@ -1,0 +1,100 @@
+"""A table of two inputs as a function of one linear form of them.
+
+A function F(x, y) of listed numbers is a function of s = a x + b y as soon as it is constant where s is. Small factors
+such as x + y or x - y often are enough (sums, comparisons, `and`); s = m x + y with m above the range of y always is.
+The form with the fewest units wins. A sum g(x) + h(y) needs no form at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import lcm
+
+import numpy as np
+from jaxtyping import Int
+
+from certiformer.compiler.linear_form import Number
+from certiformer.errors import BadInput
+
+SMALL = ((1, 1), (1, -1), (2, 1), (1, 2), (2, -1), (1, -2), (3, 1), (1, 3), (3, -1), (1, -3), (1, 0), (0, 1))
+
+
+@dataclass(frozen=True)
+class Ridge:
+    """s = factors[0] x + factors[1] y, and the points (s, F) on it."""
+
+    factors: tuple[Number, Number]
+    points: tuple[tuple[Number, Number], ...]
+
+
+def choose_ridge(x: Sequence[Number], y: Sequence[Number], f: Sequence[Sequence[Number]]) -> Ridge:
+    """The form with the fewest units for the entries F[i][j] at x[i], y[j].
+
+    >>> choose_ridge([0, 1], [0, 1], [[0, 0], [0, 1]]).factors
+    (1, 1)
+    """
+    xs, x_scale = _integers(x)
+    ys, y_scale = _integers(y)
+    table, f_scale = _integers([entry for row in f for entry in row])
+    entries = table.reshape(len(xs), len(ys))
+    best: tuple[int, tuple[int, int], np.ndarray, np.ndarray] | None = None
+    for a, b in _candidates(xs, ys):
+        found = _along(a, b, xs, ys, entries)
+        if found is not None and (best is None or found[0] < best[0]):
+            best = (found[0], (a, b), found[1], found[2])
+            if found[0] <= 2:
+                break
+    if best is None:  # the last candidates separate all pairs of different numbers
+        raise BadInput("a table tells True from 1 (or False from 0) in what is a mean of both; use numbers only")
+    _, (a, b), s, values = best
+    # s counts in steps of 1 / (a common multiple of both scales), so that its own numbers stay integers.
+    common = lcm(x_scale, y_scale)
+    factors = (Fraction(a * x_scale, common), Fraction(b * y_scale, common))
+    points = [
+        (_plain(Fraction(p, common)), _plain(Fraction(v, f_scale)))
+        for p, v in zip(s.tolist(), values.tolist(), strict=True)
+    ]
+    return Ridge((_plain(factors[0]), _plain(factors[1])), tuple(points))
+
+
+def _candidates(xs: Int[np.ndarray, " x"], ys: Int[np.ndarray, " y"]) -> list[tuple[int, int]]:
+    wide_x, wide_y = (int(v.max() - v.min()) for v in (xs, ys))
+    step_x, step_y = (int(np.gcd.reduce(np.diff(np.unique(v)))) if len(v) > 1 else 1 for v in (xs, ys))
+    m, k = wide_y // max(step_x, 1) + 1, wide_x // max(step_y, 1) + 1
+    return [*SMALL, (m, 1), (1, k), (m, -1), (1, -k)]
+
+
+def _along(a: int, b: int, xs: np.ndarray, ys: np.ndarray, f: np.ndarray) -> tuple[int, np.ndarray, np.ndarray] | None:
+    """The number of units, the different s in order and F there; None when F is no function of s."""
+    s = (a * xs[:, None] + b * ys[None, :]).reshape(-1)
+    order = np.argsort(s, kind="stable")
+    s, values = s[order], f.reshape(-1)[order]
+    same = s[1:] == s[:-1]
+    if (same & (values[1:] != values[:-1])).any():
+        return None
+    first = np.concatenate([[True], ~same])
+    s, values = s[first], values[first]
+    slopes = np.diff(values) / np.diff(s)
+    return int(np.count_nonzero(np.diff(np.concatenate([[0.0], slopes])))), s, values
+
+
+def additive(f: Sequence[Sequence[Number]]) -> tuple[tuple[Number, ...], tuple[Number, ...]] | None:
+    """g and h with F[i][j] = g[i] + h[j], if there are such."""
+    corner = f[0][0]
+    g, h = [row[0] - corner for row in f], f[0]
+    for row, start in zip(f, g, strict=True):
+        if any(entry != start + other for entry, other in zip(row, h, strict=True)):
+            return None
+    return tuple(g), tuple(h)
+
+
+def _integers(numbers: Sequence[Number]) -> tuple[Int[np.ndarray, " n"], int]:
+    """The numbers times their common denominator, and that denominator."""
+    scale = lcm(*(x.denominator for x in numbers)) if numbers else 1
+    return np.array([int(x * scale) for x in numbers], np.int64), scale
+
+
+def _plain(number: Fraction) -> Number:
+    return number.numerator if number.denominator == 1 else number

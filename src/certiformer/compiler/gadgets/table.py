@@ -1,0 +1,143 @@
+"""Tables: a new cell with a feature of a node, from what the node reads, by units on one linear form."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from certiformer.compiler.draft import DraftCell, DraftTable, Feature
+from certiformer.compiler.features import entries, like
+from certiformer.compiler.gadgets.piecewise import interpolated
+from certiformer.compiler.gadgets.ridge import additive, choose_ridge
+from certiformer.compiler.linear_form import Form, Number
+from certiformer.errors import BadInput
+from certiformer.rasp.graph import Node, Table
+from certiformer.rasp.meaning import apply
+from certiformer.rasp.value import identity
+
+if TYPE_CHECKING:
+    from certiformer.compiler.extended_to_draft import Lowering
+
+Asking = Generator[tuple[int, Feature], Form, Form]
+Points = list[tuple[Number, Number]]
+
+
+class TableMaker:
+    """Makes tables; those on the same linear form share their units."""
+
+    def __init__(self, lowering: Lowering) -> None:
+        self.lowering = lowering
+        self._tables: dict[tuple[Form, bool], DraftTable] = {}
+
+    def make(self, number: int, feature: Feature) -> Asking:
+        """The form of a new cell that holds the feature."""
+        low = self.lowering
+        node, plans = low.nodes[number], low.extended.plans
+        if node.kind in ("width", "length") and number in plans:
+            r = yield from low.raw(number)
+            return self.written(number, feature, r, _reciprocals(self.listed(number), feature.numbers or ()), True)
+        if node.kind == "aggregate" and number in plans:
+            raw = yield from low.raw(number)
+            points = _distinct(entries(low.codes[number]), entries(feature), node.name)
+            if low.draft.cells[raw.cells[0]].feature.or_more:  # flat from the undefined code on
+                points.append((points[-1][0] + 1, points[-1][1]))
+            return self.written(number, feature, raw, points)
+        if low.linear(number) is not None or low.affine(node) is not None or node.kind == "aggregate":
+            own = yield (number, low.codes[number])
+            return self.written(
+                number, feature, own, _distinct(entries(low.codes[number]), entries(feature), node.name)
+            )
+        if any(low.codes[i].numbers is None for i in node.inputs):
+            return (yield from low.unlisted.comparison(number, node, feature))
+        return (yield from (self._of_one if len(node.inputs) == 1 else self._of_two)(number, node, feature))
+
+    def _of_one(self, number: int, node: Node, feature: Feature) -> Asking:
+        low, (inner,) = self.lowering, node.inputs
+        values = self.listed(inner)
+        results = self.results(node, [(x,) for x in values], feature)
+        if low.nodes[inner].kind in ("width", "length") and inner in low.extended.plans:
+            r = yield from low.raw(inner)
+            return self.written(number, feature, r, _reciprocals(values, results), True)
+        code = low.codes[inner]
+        ridge = yield (inner, code)
+        if code.undefined is not None:
+            results.append(entries(feature)[-1])
+        return self.written(number, feature, ridge, _distinct(entries(code), results, node.name))
+
+    def _of_two(self, number: int, node: Node, feature: Feature) -> Asking:
+        codes = self.lowering.codes
+        x, y = node.inputs
+        rows = self.rows(node, feature)
+        split = additive(rows)
+        if split is not None:
+            left = yield (x, like(codes[x], split[0]))
+            right = yield (y, like(codes[y], split[1]))
+            return left + right
+        found = choose_ridge(entries(codes[x]), entries(codes[y]), rows)
+        ridge = Form()
+        for place, factor in zip((x, y), found.factors, strict=True):
+            if factor:
+                ridge = ridge + (yield (place, codes[place])).scaled(factor)
+        return self.written(number, feature, ridge, list(found.points))
+
+    def rows(self, node: Node, feature: Feature) -> list[list[Number]]:
+        """The feature for every pair of arguments, undefined ones last."""
+        x, y = node.inputs
+        xs, ys = self.listed(x), self.listed(y)
+        flat = self.results(node, [(a, b) for a in xs for b in ys], feature)
+        rows = [flat[i * len(ys) : (i + 1) * len(ys)] for i in range(len(xs))]
+        undefined = feature.undefined if feature.undefined is not None else 0
+        if self.lowering.codes[y].undefined is not None:
+            rows = [[*row, undefined] for row in rows]
+        if self.lowering.codes[x].undefined is not None:
+            rows.append([undefined] * len(rows[0]))
+        return rows
+
+    def listed(self, number: int) -> tuple:
+        """The values of a node; a sentence when there are too many."""
+        node = self.lowering.nodes[number]
+        if node.values is None or node.values.values is None:
+            raise BadInput(f"{node.name} has too many values to list, and a table needs the list; use a smaller length")
+        return node.values.values
+
+    def results(self, node: Node, arguments: list[tuple], feature: Feature) -> list[Number]:
+        """The feature of the map's result for each argument."""
+        held = entries(feature)
+        if isinstance(node.function, Table):
+            return [held[place] if place >= 0 else held[-1] for place in node.function.entries]
+        listed = (node.values.values if node.values else None) or ()
+        place = {identity(x): held[p] for p, x in enumerate(listed)}
+        results = [apply(node.function, at) for at in arguments]  # type: ignore[arg-type]
+        return [held[-1] if x is None else place[identity(x)] for x in results]
+
+    def written(self, number: int, feature: Feature, ridge: Form, points: Points, downward: bool = False) -> Form:
+        """A cell written by units on a ridge through the given points; the start of the sequence sees the base point."""
+        draft = self.lowering.draft
+        base, units = interpolated(points, downward)
+        if not units:  # values that would differ do not occur
+            return Form((), base)
+        ends = [s for s, _ in points]
+        first, seen = max(ends) if downward else min(ends), draft.at_start(ridge)
+        if (seen < first) if downward else (seen > first):
+            ridge = draft.with_start(ridge, first)
+        key = (ridge, downward)
+        if key not in self._tables:
+            self._tables[key] = DraftTable(ridge)
+            draft.tables.append(self._tables[key])
+        table = self._tables[key]
+        cell = draft.add_cell(DraftCell(number, feature, base))
+        table.writes[cell] = [(table.unit(*unit), factor) for unit, factor in units]
+        table.offsets[cell] = base
+        return Form.of({cell: 1})
+
+
+def _reciprocals(widths: tuple, held: tuple | list) -> Points:
+    return [(Fraction(1, w + 1), f) for w, f in zip(widths, held, strict=True)]
+
+
+def _distinct(at: list[Number], held: list[Number], name: str) -> Points:
+    points = dict(zip(at, held, strict=True))
+    if any(points[s] != f for s, f in zip(at, held, strict=True)):
+        raise BadInput(f"{name} tells True from 1 (or False from 0) in what is a mean of both; use numbers only")
+    return list(points.items())
