@@ -17,20 +17,29 @@ from certiformer.errors import BadInput
 if TYPE_CHECKING:
     from certiformer.certificate import Certificate
 
-SUMMARY = "Write the transformer of a run folder or model folder as ONNX, PyTorch or Hugging Face files."
+SUMMARY = (
+    "Write the transformer of a folder as ONNX, PyTorch, TransformerLens, GPT-2, Llama, Phi-3 or Hugging Face files."
+)
 EXAMPLES = """
   certiformer export runs/sines --to onnx                    # runs/sines.onnx, for onnxruntime and others
   certiformer export runs/sines --to torch --out sines       # a folder with module.py and its weights
   certiformer export my-model --to hf --out card --force     # safetensors, config.json, README.md; replace an old one
+  certiformer export runs/hist --to gpt2                     # a compiled causal program, for AutoModelForCausalLM
+  certiformer export runs/reverse --to transformerlens       # for HookedTransformer
 
-onnx needs pip install "certiformer[onnx]"; torch and hf need nothing to write. The claim and the SHA-256 of the weights
-go along; a folder whose certificate is about other weights is not exported.
+onnx needs pip install "certiformer[onnx]"; the others need nothing to write. gpt2, llama and phi3 are stock architectures
+that transformers loads without any code of ours: for causal models over ids, such as compiled programs. The claim and
+the SHA-256 of the weights go along; a folder whose certificate is about other weights is not exported.
 exit codes: 0 done, 2 bad input, a missing library, or a place that is taken
 """
 
 USES = {
     "onnx": 'onnxruntime.InferenceSession("{out}").run(None, {{"points": points}})',
     "torch": 'from module import load; load("{out}")(points)   # in Python, with {out} on the path',
+    "transformerlens": "the lines in {out}/README.md",
+    "gpt2": 'transformers.AutoModelForCausalLM.from_pretrained("{out}", dtype="auto"), AutoTokenizer likewise',
+    "llama": 'transformers.AutoModelForCausalLM.from_pretrained("{out}", dtype="auto"), AutoTokenizer likewise',
+    "phi3": 'transformers.AutoModelForCausalLM.from_pretrained("{out}", dtype="auto"), AutoTokenizer likewise',
     "hf": 'safetensors.numpy.load_file("{out}/model.safetensors")["unembed.W_U"]',
 }
 
@@ -41,10 +50,10 @@ class Options:
 
     directory: Annotated[Positional[str], arg(metavar="DIR")]
     """a run folder, or a folder with model.safetensors and config.json"""
-    to: Literal["onnx", "torch", "hf"]
-    """the format: one ONNX file, a plain PyTorch module, or a Hugging Face folder"""
+    to: Literal["onnx", "torch", "hf", "transformerlens", "gpt2", "llama", "phi3"]
+    """the format: one ONNX file, a plain PyTorch module, or a folder"""
     out: Annotated[str | None, arg(metavar="PATH", help_behavior_hint="")] = None
-    """where to write (default: beside DIR, as DIR.onnx, DIR-torch or DIR-hf)"""
+    """where to write (default: beside DIR, as DIR.onnx, DIR-torch, DIR-hf, ...)"""
     force: Flag = False
     """replace an earlier export"""
     json: Flag = False
@@ -55,6 +64,8 @@ class Options:
 
 def run(options: Options, terminal: Terminal) -> int:
     """Export and say where to; returns the exit code."""
+    from certiformer.cli.export_compiled import prepared
+    from certiformer.compiled.files import is_compiled
     from certiformer.export import default_place, write
     from certiformer.model import load
 
@@ -63,7 +74,10 @@ def run(options: Options, terminal: Terminal) -> int:
         raise BadInput(f"{options.directory} is not a folder")
     notes = read_notes(source)
     out = default_place(source, options.to) if options.out is None else Path(options.out)
-    files = write(load(source), options.to, out, notes, options.force)
+    model, labels = load(source), None
+    if is_compiled(source):
+        model, labels, notes = prepared(source, model, options.to, notes)
+    files = write(model, options.to, out, notes, options.force, labels)
     facts = {
         "outcome": "exported",
         "to": options.to,
@@ -85,6 +99,8 @@ def run(options: Options, terminal: Terminal) -> int:
 def read_notes(folder: Path) -> dict[str, str]:
     """What the export will say about its origin: the hash of the weights and, for a proved run, the claim."""
     from certiformer.certificate import CERTIFICATE, CONFIG, MODEL, TARGET, Certificate, digest, read_bytes
+    from certiformer.cli import export_compiled
+    from certiformer.compiled.files import SEALED, is_compiled
     from certiformer.export.card import SCOPE
     from certiformer.report import verdict
     from certiformer.target import any_target_from_text, sentence_of
@@ -93,10 +109,13 @@ def read_notes(folder: Path) -> dict[str, str]:
     if not (folder / CERTIFICATE).is_file():
         return notes
     certificate = Certificate.from_bytes(read_bytes(folder / CERTIFICATE))
-    _refuse_foreign_seals(folder, certificate, (MODEL, CONFIG, TARGET))
+    compiled = is_compiled(folder)
+    _refuse_foreign_seals(folder, certificate, SEALED if compiled else (MODEL, CONFIG, TARGET))
     notes["recorded"] = verdict(certificate.outcome.value, certificate.level, checked=False)
     if certificate.outcome.value != "proved":
         return notes
+    if compiled:
+        return {**notes, "claim": export_compiled.program_claim(folder), "claim_scope": export_compiled.SCOPE}
     claim = sentence_of(any_target_from_text(read_bytes(folder / TARGET)), certificate.epsilon)
     return {**notes, "claim": claim, "claim_scope": SCOPE}
 

@@ -22,6 +22,8 @@ def claim_lines(notes: Mapping[str, str]) -> list[str]:
     <BLANKLINE>
     """
     claim = notes.get("claim")
-    lines = [f"> {claim}", "", SCOPE] if claim else ["Nothing: no proof came with these weights."]
+    lines = (
+        [f"> {claim}", "", notes.get("claim_scope", SCOPE)] if claim else ["Nothing: no proof came with these weights."]
+    )
     facts = [f"- {name}: {text}" for name, text in sorted(notes.items()) if name not in ("claim", "claim_scope")]
     return ["## What is claimed", "", *lines, "", *facts, ""]

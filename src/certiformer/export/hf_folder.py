@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import safetensors.numpy
 
 from certiformer.certificate import canonical
 from certiformer.export.card import claim_lines
 from certiformer.export.folder import README_FILE, put_folder
 from certiformer.export.lens_names import lens_names
+from certiformer.export.safetensors_header import tensors_with_notes
 from certiformer.model import Config, Transformer
 from certiformer.model.store import CONFIG_FILE, TENSORS_FILE
 
@@ -63,16 +63,10 @@ def _config(config: Config, names: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _tensors(model: Transformer, names: Mapping[str, str], notes: Mapping[str, str]) -> bytes:
-    """The weights; the header carries the configuration and the notes, in an order that is always the same."""
+    """The weights; the header carries the configuration and the notes."""
     arrays = {new: np.ascontiguousarray(model.tensors[old]) for new, old in names.items()}
-    data = safetensors.numpy.save(arrays)
-    start = 8 + int.from_bytes(data[:8], "little")
     config = json.dumps(model.config.to_json(), sort_keys=True)
-    # Readers of the Hugging Face libraries insist on "format".
-    about = {"format": "pt", "certiformer_config": config, **dict(sorted(notes.items()))}
-    header = json.dumps({"__metadata__": about, **json.loads(data[8:start])}, separators=(",", ":")).encode("ascii")
-    header += b" " * (-len(header) % 8)
-    return b"".join([len(header).to_bytes(8, "little"), header, data[start:]])
+    return tensors_with_notes(arrays, {"certiformer_config": config, **notes})
 
 
 def _readme(model: Transformer, names: Mapping[str, str], notes: Mapping[str, str]) -> str:

@@ -7,9 +7,14 @@ from pathlib import Path
 
 from certiformer.errors import BadInput
 from certiformer.export.folder import put_file, put_folder
+from certiformer.export.gpt2_folder import gpt2_files
 from certiformer.export.hf_folder import hf_files
+from certiformer.export.labels import Labels
+from certiformer.export.llama_folder import llama_files
 from certiformer.export.onnx_file import to_onnx
+from certiformer.export.phi3_folder import phi3_files
 from certiformer.export.torch_folder import torch_files
+from certiformer.export.transformerlens_folder import transformerlens_files
 from certiformer.model import Transformer
 
 ONNX_SUFFIX = ".onnx"
@@ -17,7 +22,13 @@ FOLDERS: dict[str, Callable[[Transformer, Mapping[str, str]], dict[str, bytes]]]
     "torch": torch_files,
     "hf": hf_files,
 }
-KINDS = ("onnx", *FOLDERS)
+STOCK: dict[str, Callable[[Transformer, Mapping[str, str], Labels | None], dict[str, bytes]]] = {
+    "transformerlens": transformerlens_files,
+    "gpt2": gpt2_files,
+    "llama": llama_files,
+    "phi3": phi3_files,
+}
+KINDS = ("onnx", *FOLDERS, *STOCK)
 
 
 def default_place(source: Path, kind: str) -> Path:
@@ -30,8 +41,21 @@ def default_place(source: Path, kind: str) -> Path:
     return known.with_name(known.name + (ONNX_SUFFIX if kind == "onnx" else f"-{kind}"))
 
 
-def write(model: Transformer, kind: str, out: Path, notes: Mapping[str, str], force: bool = False) -> list[Path]:
-    """Write the export of this kind to `out` and return the paths of its files."""
+def write(
+    model: Transformer,
+    kind: str,
+    out: Path,
+    notes: Mapping[str, str],
+    force: bool = False,
+    labels: Labels | None = None,
+) -> list[Path]:
+    """Write the export of this kind to `out` and return the paths of its files.
+
+    **Arguments:**
+
+    - `labels`: what ids and outputs stand for, for the formats with a table of tokens (`folder_labels`); otherwise
+      they are numbers.
+    """
     if kind not in KINDS:
         raise BadInput(f"there is no export to {kind!r}; choose {', '.join(KINDS)}")
     if kind == "onnx":
@@ -39,6 +63,6 @@ def write(model: Transformer, kind: str, out: Path, notes: Mapping[str, str], fo
             raise BadInput(f"an ONNX export is one file whose name ends in {ONNX_SUFFIX}, not {out}")
         put_file(out, to_onnx(model, notes), force)
         return [out]
-    files = FOLDERS[kind](model, notes)
+    files = FOLDERS[kind](model, notes) if kind in FOLDERS else STOCK[kind](model, notes, labels)
     put_folder(out, files, force)
     return [out / name for name in sorted(files)]
