@@ -5,8 +5,8 @@
 >>> run.certified
 True
 
-`build`, `prove` and `load` return a `Run`; `check` is the independent checker. Everything is imported on first use, so that
-`import certiformer` alone is fast.
+`build` and `prove` return a `Run`, `compile` a `CompiledProgram`; `load` opens the folder of either, and `check` is the
+independent checker. Everything is imported on first use, so that `import certiformer` alone is fast.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from certiformer.certificate import Outcome as Outcome
     from certiformer.checker import Verdict as Verdict
     from certiformer.checker import check as check
+    from certiformer.compiled import CompiledProgram as CompiledProgram
+    from certiformer.compiled import compile as compile  # noqa: A004
     from certiformer.model import Transformer as Transformer
     from certiformer.search import Run as Run
     from certiformer.search import build as build
@@ -32,6 +34,8 @@ _HOMES = {
     "Outcome": "certificate",
     "Verdict": "checker",
     "check": "checker",
+    "CompiledProgram": "compiled",
+    "compile": "compiled",
     "Transformer": "model",
     "Run": "search",
     "build": "search",
@@ -42,6 +46,7 @@ _HOMES = {
 __all__ = [
     "BadInput",
     "Certificate",
+    "CompiledProgram",
     "Outcome",
     "Run",
     "Transformer",
@@ -49,6 +54,7 @@ __all__ = [
     "__version__",
     "build",
     "check",
+    "compile",
     "load",
     "prove",
 ]

@@ -1,10 +1,14 @@
-"""`certiformer check`: the independent checker and nothing else (no JAX, no NumPy, no search)."""
+"""`certiformer check`: the independent checker and nothing else (no JAX, no NumPy, no search).
+
+For a compiled program with few inputs, a run on all of them comes after the verdict and beside it; `--proof-only` omits it.
+"""
 
 from __future__ import annotations
 
 import shlex
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from tyro.conf import Positional, arg
@@ -22,6 +26,7 @@ EXAMPLES = """
   certiformer check runs/sines                    # the claim in one sentence, or why not
   certiformer check runs/sines --json --quiet     # for a script: one object, and the exit code
   certiformer check runs/sines --workers 1        # in this process only
+  certiformer check runs/reverse                  # a compiled program; fewer than 2 million inputs are also run, each
 
 exit codes: 0 certified, 1 refused or refuted, 2 not a run folder or invalid, 3 nothing is claimed
 """
@@ -35,6 +40,8 @@ class Options:
     """the run folder"""
     workers: Annotated[int | None, arg(metavar="N", help_behavior_hint="(default: one per core)")] = None
     """how many processes share the boxes"""
+    proof_only: Flag = False
+    """do not also run a compiled program on every input"""
     json: Flag = False
     """print one JSON object"""
     quiet: Flag = False
@@ -44,6 +51,7 @@ class Options:
 def run(options: Options, terminal: Terminal) -> int:
     """Check and say what was found; returns the exit code."""
     from certiformer.checker import check
+    from certiformer.compiled.files import is_compiled
 
     if options.workers is not None and options.workers < 1:
         raise BadInput(f"--workers is at least 1, not {options.workers}")
@@ -55,11 +63,27 @@ def run(options: Options, terminal: Terminal) -> int:
 
         verdict = check(options.directory, workers=options.workers, progress=confirmed)
     seconds = time.monotonic() - began
+    if is_compiled(options.directory) or (Path(options.directory) / "machine.json").is_file():
+        return _compiled(verdict, options, seconds, terminal)
     if terminal.json:
         terminal.emit(_facts(verdict, options.directory, seconds))
     else:
         _describe(verdict, options.directory, seconds, terminal)
     return verdict.exit_code
+
+
+def _compiled(verdict: Verdict, options: Options, seconds: float, terminal: Terminal) -> int:
+    """A compiled program: the verdict, then the run; a wrong answer here is a failure whatever was proved."""
+    from certiformer.cli.check_compiled import describe, run_every_input
+    from certiformer.compiled.files import is_compiled
+
+    wanted = is_compiled(options.directory) and verdict.outcome in ("proved", "undecided") and not options.proof_only
+    ran = run_every_input(options.directory, terminal) if wanted else None
+    if terminal.json:
+        terminal.emit({**_facts(verdict, options.directory, seconds), "run": ran})
+    else:
+        describe(verdict, options.directory, seconds, ran, terminal)
+    return 1 if ran is not None and ran["wrong"] is not None else verdict.exit_code
 
 
 def _rules(verdict: Verdict) -> list[str]:

@@ -24,6 +24,8 @@ from certiformer.errors import BadInput, MissingExtra
 
 VERBS = {
     "build": "turn a function into a transformer with a proof",
+    "compile": "turn a RASP program into a transformer that is proved to compute it",
+    "run": "tokens in, tokens out of a compiled program; attention and debugger",
     "prove": "bound the error of a transformer that you bring",
     "check": "ask the independent checker about a run folder",
     "show": "the claim of a run folder in one sentence, and what it does not say",
@@ -42,8 +44,12 @@ start here:
   certiformer build "sin(x1)+sin(x2)" --on "[0,2*pi]^2" --eps 0.1   # a function becomes a proved transformer
   certiformer check runs/sin-x1-sin-x2                              # an independent program checks the proof
   certiformer show runs/sin-x1-sin-x2                               # what is claimed, and what is not
+  certiformer compile reverse --length 16                           # a program becomes a proved transformer
+  certiformer run runs/reverse "a b c"                              # tokens in, tokens out
   python -m certiformer                                             # a short demonstration"""
 
+# What a verb works on beside its usual thing; each has a module of its own.
+KINDS = {"compile": ("machine",)}
 UNLISTED = ("demo",)  # what `python -m certiformer` runs
 BUG_CODE, INTERRUPTED_CODE, CLOSED_PIPE_CODE = 70, 130, 141
 
@@ -86,7 +92,10 @@ def _dispatch(given: list[str], terminal: Terminal) -> int:
         raise BadInput(f"there is no verb {verb!r}; {hint}")
     from certiformer.cli.options import parse
 
-    module = import_module(f"certiformer.cli.{verb}")
+    name = verb
+    if rest and rest[0] in KINDS.get(verb, ()):
+        name, verb, rest = f"{verb}_{rest[0]}", f"{verb} {rest[0]}", rest[1:]
+    module = import_module(f"certiformer.cli.{name}")
     options = parse(module, verb, rest, terminal)
     if isinstance(options, int):
         return options

@@ -40,6 +40,16 @@ class Options:
 
 def run(options: Options, terminal: Terminal) -> int:
     """Read the folder and say what it holds; returns the exit code."""
+    from certiformer.compiled.files import is_compiled
+
+    if is_compiled(options.directory):
+        from certiformer.cli.show_compiled import show_compiled
+
+        return show_compiled(options.directory, options.open, terminal)
+    if (Path(options.directory) / "machine.json").is_file():
+        from certiformer.cli.show_machine import show_machine
+
+        return show_machine(options.directory, terminal)
     facts = read_facts(options.directory)
     if options.open:
         facts["report"] = str(_opened(Path(options.directory), terminal))
@@ -141,9 +151,9 @@ def _opened(folder: Path, terminal: Terminal) -> Path:
     path = folder / "report.html"
     if not path.is_file():
         from certiformer.cli.outcome import write_report
-        from certiformer.search import load
+        from certiformer.search.run import load_run
 
-        if write_report(load(folder), terminal, checked=False) is None:
+        if write_report(load_run(folder), terminal, checked=False) is None:
             raise BadInput(f"{path} could not be drawn")
     if not webbrowser.open(path.resolve().as_uri()):
         terminal.note(f"no browser was found; open {path.resolve()} yourself")

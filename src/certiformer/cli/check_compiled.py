@@ -1,0 +1,94 @@
+"""The part of `certiformer check` that speaks of compiled programs: their verdict, and a run on every input besides.
+
+The verdict is the checker's alone. The run needs JAX, which the checker does not, and comes after it.
+"""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from certiformer.cli.progress import progress_for
+from certiformer.cli.terminal import Terminal
+
+if TYPE_CHECKING:
+    from certiformer.checker import Verdict
+
+
+def run_every_input(directory: str, terminal: Terminal) -> dict[str, Any] | None:
+    """Run the transformer on all inputs where they are fewer than two million; None where they are not."""
+    from certiformer.compiled.program import load_compiled
+    from certiformer.errors import BadInput
+    from certiformer.rasp.inputs import count_inputs
+
+    compiled = load_compiled(directory)
+    count = count_inputs(compiled.vocab, compiled.length)
+    from certiformer.compiled.exhaustive import can_be_exhausted, exhaust
+
+    if not can_be_exhausted(compiled):
+        return {"inputs": count, "tried": 0, "wrong": None, "dtype": compiled.dtype}
+    try:
+        with progress_for(terminal) as progress:
+
+            def tried(done: int, total: int) -> None:
+                progress("run", done, total, f"{done:,} of {total:,} inputs")
+
+            found = exhaust(compiled, tried)
+    except BadInput as problem:
+        return {"inputs": count, "tried": 0, "wrong": None, "dtype": compiled.dtype, "reason": str(problem)}
+    wrong = None
+    if found.wrong is not None:
+        xs, position, answer, right = found.wrong
+        names = {"input": [str(x) for x in xs], "position": position, "answer": str(answer), "program": str(right)}
+        wrong = names
+    return {"inputs": count, "tried": found.tried, "wrong": wrong, "dtype": compiled.dtype}
+
+
+def describe(verdict: Verdict, directory: str, seconds: float, ran: dict[str, Any] | None, terminal: Terminal) -> None:
+    """The verdict and the run for a reader."""
+    if verdict.outcome == "proved":
+        terminal.fact("certified", verdict.sentence, "good")
+        rule = "theorem looped_machine" if (Path(directory) / "machine.json").is_file() else "margin"
+        terminal.fact("proof", f"{rule}; {verdict.reason}; {seconds:.2f} s")
+    else:
+        if verdict.sentence:
+            terminal.fact("claim", verdict.sentence)
+        tone = "bad" if verdict.outcome == "refused" else "weak"
+        terminal.fact(verdict.outcome, f"{verdict.reason[:1].upper()}{verdict.reason[1:]}.", tone)
+        if verdict.outcome == "refused":
+            terminal.fact("meaning", "these files do not prove the claim; that does not make it false")
+    if ran is not None:
+        _describe_run(ran, terminal)
+    folder = shlex.quote(directory)
+    terminal.facts("next", [f"certiformer show {folder}   # what is claimed and what is not"])
+
+
+def _describe_run(ran: dict[str, Any], terminal: Terminal) -> None:
+    wrong = ran["wrong"]
+    if wrong is not None:
+        terminal.fact(
+            "run",
+            f"on this machine the input {' '.join(wrong['input'])} is answered by {wrong['answer']} at position"
+            f" {wrong['position']}, where the program says {wrong['program']}",
+            "bad",
+        )
+    elif ran["tried"]:
+        terminal.fact(
+            "run",
+            f"all {ran['tried']:,} inputs were also run on this machine in {ran['dtype']}, and each answer is right (a run,"
+            " not part of the proof)",
+        )
+    else:
+        why = ran.get("reason") or f"there are {_large(ran['inputs'])} inputs, too many or too long to run each"
+        terminal.fact("run", f"{why}; the proof covers them all")
+
+
+def _large(number: int) -> str:
+    """A count, as a power of ten when it is long.
+
+    >>> _large(1234), _large(3 * 10**20)
+    ('1,234', '3e20')
+    """
+    text = str(number)
+    return f"{number:,}" if len(text) <= 12 else f"{text[0]}e{len(text) - 1}"

@@ -1,0 +1,170 @@
+"""`certiformer run`: tokens in, tokens out, where every head looks, and the debugger."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from tyro.conf import Positional, arg
+
+from certiformer.cli.options import Flag, OptionalText
+from certiformer.cli.run_tables import pattern_lines, table_lines, trace_lines
+from certiformer.cli.terminal import Terminal
+from certiformer.errors import BadInput
+
+if TYPE_CHECKING:
+    from certiformer.compiled import CompiledProgram
+    from certiformer.compiled.trace import Reading, Trace
+
+SUMMARY = "Run a compiled program on an input: tokens in, tokens out."
+EXAMPLES = """
+  certiformer run runs/reverse "a b c"                          # a table of tokens and answers
+  certiformer run runs/reverse "a b c" --attention              # where every head looks
+  certiformer run runs/reverse "a b c" --attention --out a.html # the same as a page
+  certiformer run runs/reverse "a b c" --trace                  # every variable beside the program's value
+  certiformer run runs/reverse "a b c" --variable length        # one variable, after every sub-layer
+  certiformer run runs/bb5 "" --steps 5000                      # a compiled machine: the tape after so many steps
+
+Tokens are separated by blanks; where all are single letters they may stand together. None means undefined.
+exit codes: 0 done, 1 --trace found a variable that is not what the program says, 2 a token or an input that is refused
+"""
+
+
+@dataclass(kw_only=True)
+class Options:
+    """The flags of `run`."""
+
+    directory: Annotated[Positional[str], arg(metavar="DIR")]
+    """the folder of a compiled program or machine"""
+    tokens: Annotated[Positional[str], arg(metavar="TOKENS")]
+    """the input"""
+    steps: Annotated[int | None, arg(metavar="N", help_behavior_hint="(default: 1000)")] = None
+    """of a compiled machine: how many steps at most"""
+    attention: Flag = False
+    """also show the attention of every head"""
+    trace: Flag = False
+    """compare every residual variable with the program, and name the first that differs"""
+    variable: OptionalText = None
+    """compare the variables of this name, after every sub-layer in which they live"""
+    out: Annotated[str | None, arg(metavar="FILE.html", help_behavior_hint="")] = None
+    """write a page with the circuit and the attention on this input"""
+    force: Flag = False
+    """replace an earlier page"""
+    json: Flag = False
+    """print one JSON object"""
+    quiet: Flag = False
+    """the answers only"""
+
+
+def run(options: Options, terminal: Terminal) -> int:
+    """Run the transformer and print; returns the exit code."""
+    from certiformer.compiled import load_compiled
+    from certiformer.compiled.sources import read_input
+
+    if (Path(options.directory) / "machine.json").is_file():
+        from certiformer.cli.run_machine import run_machine
+
+        return run_machine(options.directory, options.tokens, options.steps, options.trace, terminal)
+    if options.steps is not None:
+        raise BadInput("--steps is for compiled machines; this folder holds a program")
+    compiled = load_compiled(options.directory)
+    xs = read_input(options.tokens, compiled.vocab)
+    if not xs:
+        raise BadInput('the input has no tokens; write them with blanks between, as in "a b c"')
+    outputs = compiled.run(xs)
+    facts: dict[str, Any] = {"outcome": "done", "tokens": xs, "outputs": outputs, "dtype": compiled.dtype}
+    facts["directory"] = options.directory
+    wants_trace = options.trace or options.variable is not None
+    trace = compiled.trace(xs, everywhere=options.variable is not None) if wants_trace else None
+    if trace is not None and options.variable is not None:
+        trace = trace.only(options.variable)
+    patterns = _patterns(compiled, xs) if options.attention else []
+    if options.out is not None:
+        facts["page"] = str(_page(compiled, xs, Path(options.out), options.force))
+    if terminal.json:
+        facts |= {"attention": patterns} if options.attention else {}
+        facts |= {"trace": [_reading(r) for r in trace.readings]} if trace is not None else {}
+        terminal.emit(facts)
+    else:
+        _describe(compiled, xs, outputs, patterns, trace, terminal)
+    return 1 if trace is not None and trace.first_wrong is not None else 0
+
+
+def _patterns(compiled: CompiledProgram, xs: list[Any]) -> list[dict[str, Any]]:
+    from certiformer.compiled.circuit_data import patterns
+
+    heads = patterns(compiled, xs)["heads"]
+    return [{"name": head["name"], "weights": head["maps"][0]["values"]} for head in heads]
+
+
+def _page(compiled: CompiledProgram, xs: list[Any], path: Path, force: bool) -> Path:
+    from certiformer.certificate import write_atomically
+    from certiformer.compiled.circuit_data import circuit_data
+    from certiformer.report.circuit_page import write_circuit
+
+    if path.exists() and (path.is_dir() or not force):
+        raise BadInput(f"{path} already exists; add --force to replace it or choose another --out")
+    write_atomically(path, write_circuit(circuit_data(compiled, xs)).encode("utf-8"))
+    return path
+
+
+def _describe(
+    compiled: CompiledProgram,
+    xs: list[Any],
+    outputs: list[Any],
+    patterns: list[dict[str, Any]],
+    trace: Trace | None,
+    terminal: Terminal,
+) -> None:
+    from certiformer.compiled.circuit_data import spell
+
+    if terminal.quiet:
+        terminal.say(" ".join(map(spell, outputs)))
+        return
+    for line in table_lines(list(map(spell, xs)), list(map(spell, outputs))):
+        terminal.say(line)
+    for pattern in patterns:
+        terminal.say(f"\n{pattern['name']}")
+        for line in pattern_lines(list(map(spell, xs)), pattern["weights"]):
+            terminal.say(line)
+    if trace is not None:
+        terminal.say()
+        for line in trace_lines(trace):
+            terminal.say(line)
+        _verdict(trace, compiled, terminal)
+
+
+def _verdict(trace: Trace, compiled: CompiledProgram, terminal: Terminal) -> None:
+    wrong = trace.first_wrong
+    if wrong is None:
+        most = max((r.deviation for r in trace.readings), default=0.0)
+        count = f"{len(trace.readings):,} readings"
+        terminal.fact("trace", f"{count} agree with the program; the largest deviation is {most:.2g}", "good")
+        return
+    from certiformer.compiled.circuit_data import spell, sublayer_name
+
+    position = wrong.wrong[0]
+    where = f" (source {wrong.place})" if wrong.place else ""
+    sentence = (
+        f"{wrong.cell.name}{where} is the first variable that differs: after {sublayer_name(*wrong.after)}, at position"
+        f" {position}, coordinate {wrong.cell.coordinate} holds {wrong.held[position]:.6g} instead of"
+        f" {wrong.wanted[position]:.6g}, which stands for {spell(wrong.values[position])}"
+    )
+    terminal.fact("differs", sentence, "bad")
+
+
+def _reading(reading: Reading) -> dict[str, Any]:
+    from certiformer.compiled.circuit_data import spell, sublayer_name
+
+    return {
+        "variable": reading.cell.name,
+        "node": reading.cell.node,
+        "coordinate": reading.cell.coordinate,
+        "after": sublayer_name(*reading.after),
+        "values": list(map(spell, reading.values)),
+        "wanted": list(reading.wanted),
+        "held": [x if abs(x) < float("inf") else None for x in reading.held],
+        "wrong": list(reading.wrong),
+        "source": reading.place,
+    }

@@ -1,0 +1,53 @@
+"""The part of `certiformer run` that speaks of compiled machines: the tape in, the tape after so many steps out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from certiformer.cli.terminal import Terminal
+
+if TYPE_CHECKING:
+    from certiformer.compiler.machines import CompiledMachine, Moment, Result
+
+STEPS = 1_000  # where --steps is not given
+
+
+def run_machine(directory: str, tokens: str, steps: int | None, trace: bool, terminal: Terminal) -> int:
+    """Run the machine of a folder and print where it stands; returns the exit code."""
+    from certiformer.compiler.machines import load_machine, split_symbols
+
+    compiled = load_machine(directory)
+    word = split_symbols(tokens, compiled.machine)
+    limit = STEPS if steps is None else steps
+    # Single steps for a trace; a long run needs windows that are looked up.
+    moments = compiled.trace(word, limit) if trace else []
+    result = compiled.run(word, limit, "near" if limit <= 100_000 else "cached")
+    if terminal.json:
+        terminal.emit(_facts(result, moments, directory, compiled))
+        return 0
+    if terminal.quiet:
+        terminal.say(" ".join(_used(result, compiled)))
+        return 0
+    for moment in moments:
+        terminal.say(f"{moment.step:>8,}  {moment.state:<8} cell {moment.cell:>6}  reads {moment.symbol}")
+    end = "halted" if result.halted else "still running"
+    terminal.fact(end, f"after {result.steps:,} steps in state {result.state}, the head on cell {result.cell}", "good")
+    terminal.fact("tape", " ".join(_used(result, compiled)))
+    terminal.fact("ones", f"{result.ones:,} cells are not blank")
+    return 0
+
+
+def _facts(result: Result, moments: list[Moment], directory: str, compiled: CompiledMachine) -> dict[str, Any]:
+    facts: dict[str, Any] = {"outcome": "done", "halted": result.halted, "steps": result.steps, "state": result.state}
+    facts |= {"tape": list(result.tape), "first": result.first, "cell": result.cell, "ones": result.ones}
+    if moments:
+        facts["trace"] = [[m.step, m.state, m.cell, m.symbol] for m in moments]
+    return {**facts, "dtype": compiled.config.dtype, "directory": directory}
+
+
+def _used(result: Result, compiled: CompiledMachine) -> list[str]:
+    """The tape without the blanks at both ends, the head's cell in brackets."""
+    blank, head = compiled.machine.blank, result.cell - result.first
+    marked = [f"[{symbol}]" if place == head else symbol for place, symbol in enumerate(result.tape)]
+    inside = [place for place, symbol in enumerate(result.tape) if symbol != blank or place == head]
+    return marked[inside[0] : inside[-1] + 1]

@@ -1,0 +1,57 @@
+"""Asking the independent checker about the files of a compiled program, and the certificate that follows.
+
+The checker reads the very bytes that are then written. What it accepts is level 2; anything else claims nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from importlib.metadata import version
+from time import monotonic
+
+from certiformer._version import __version__
+from certiformer.certificate import CIRCUIT, CONFIG, MODEL, PROGRAM, Certificate, Outcome, digest
+from certiformer.compiled.files import SEALED
+from certiformer.errors import BadInput
+
+Progress = Callable[[str, float, float | None, str], None]
+METHOD = "compile"
+
+
+def certify(files: Mapping[str, bytes], seconds: dict[str, float], progress: Progress | None) -> Certificate:
+    """The certificate of the claim: proved at level 2, or undecided with the checker's reason."""
+    from certiformer.checker.balls import working_precision
+    from certiformer.checker.margin import margin_certificate, prove_margin
+    from certiformer.checker.rules.refusal import Refused
+    from certiformer.checker.weights import read_model
+
+    if progress is not None:
+        progress("check", 0, None, "bounding every layer for all inputs")
+    began = monotonic()
+    working_precision()
+    try:
+        config, tensors = read_model(files[CONFIG], files[MODEL])
+        report = prove_margin(config, tensors, files[PROGRAM].decode("ascii"), files[CIRCUIT].decode("ascii"))
+        certificate = margin_certificate(report, dict(files))
+    except (Refused, BadInput) as refusal:
+        certificate = _claims_nothing(files, str(refusal))
+    times = {**seconds, "check": round(monotonic() - began, 3)}
+    return replace(certificate, seconds=times, versions=_versions())
+
+
+def unchecked(
+    files: Mapping[str, bytes], seconds: dict[str, float], reason: str = "the independent checker was not asked"
+) -> Certificate:
+    """The certificate of a program whose proof was left out."""
+    certificate = _claims_nothing(files, reason)
+    return replace(certificate, seconds=dict(seconds), versions=_versions())
+
+
+def _claims_nothing(files: Mapping[str, bytes], reason: str) -> Certificate:
+    seals = {name: digest(files[name]) for name in SEALED}
+    return Certificate("0", Outcome.UNDECIDED, 0, seals, method=METHOD, reason=reason)
+
+
+def _versions() -> dict[str, str]:
+    return {"certiformer": __version__, **{name: version(name) for name in ("numpy", "python-flint")}}

@@ -1,0 +1,75 @@
+"""From the numbers that a compiled transformer writes to the values that they stand for.
+
+`logits`: the largest names the value, undefined comes last. `number`: the nearest feature of the output, or, for numbers
+too many to list, the nearest fraction whose denominator is within the bound of the program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+import numpy as np
+from jaxtyping import Float
+
+from certiformer.errors import BadInput
+from certiformer.rasp.circuit import Cell, Circuit, Output, rational
+from certiformer.rasp.graph import Graph, ValueSet
+from certiformer.rasp.value import Value, exact, reduced
+
+
+class Decoder:
+    """Reads the outputs of one compiled transformer."""
+
+    def __init__(self, graph: Graph, circuit: Circuit) -> None:
+        values = graph.nodes[graph.output].values
+        if values is None or not values.known:
+            raise BadInput("the output of the program has no known set of values")
+        self._kind, self._values = circuit.output.kind, values
+        self._listed = listed_with_undefined(values)
+        self._features = None
+        if self._kind == "number" and values.values is not None:
+            numbers = features(circuit.output, values)
+            self._order = np.argsort(np.array([float(x) for x in numbers]), kind="stable")
+            self._features = np.array([float(numbers[i]) for i in self._order])
+
+    def decode(self, outputs: Float[np.ndarray, "rows outputs"]) -> list[Value]:
+        """The exact values, one a row."""
+        if self._kind == "logits":
+            return [self._listed[place] for place in np.argmax(outputs, axis=1).tolist()]
+        if self._features is None:
+            return [self._nearest_fraction(float(x)) for x in outputs[:, 0]]
+        return [self._listed[place] for place in self.places(outputs).tolist()]
+
+    def places(self, outputs: Float[np.ndarray, "rows outputs"]) -> np.ndarray:
+        """For every row the place of its value in the list (undefined last); -1 where the output is not a number."""
+        if self._kind == "logits":
+            return np.where(np.isfinite(outputs).all(axis=1), np.argmax(outputs, axis=1), -1)
+        if self._features is None:
+            raise BadInput("the output has too many values to list")
+        numbers = outputs[:, 0].astype(np.float64)
+        middles = (self._features[1:] + self._features[:-1]) / 2
+        return np.where(np.isfinite(numbers), self._order[np.searchsorted(middles, numbers)], -1)
+
+    @property
+    def listed(self) -> Sequence[Value] | None:
+        """The values that `places` speaks of; None when they are too many."""
+        return None if self._kind == "number" and self._features is None else self._listed
+
+    def _nearest_fraction(self, number: float) -> Value:
+        span = self._values.span
+        if span is None or not np.isfinite(number):
+            raise BadInput(f"the transformer wrote {number}, which stands for no value")
+        return reduced(Fraction(number).limit_denominator(span.largest_denominator or 1))
+
+
+def listed_with_undefined(values: ValueSet) -> list[Value]:
+    """The values in their order, None last where it can occur."""
+    return [*(values.values or ()), *([None] if values.undefined else [])]
+
+
+def features(cell: Cell | Output, values: ValueSet) -> list[Fraction]:
+    """What a cell holds for every listed value of its node, then for undefined where that can occur."""
+    listed = values.values or ()
+    numbers = [exact(v) for v in listed] if cell.feature is None else [rational(x) for x in cell.feature]
+    return numbers + ([] if cell.undefined is None else [rational(cell.undefined)])
