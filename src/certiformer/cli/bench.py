@@ -23,6 +23,7 @@ EXAMPLES = """
   certiformer bench check --list          # the names of its cases
   certiformer bench check sine-search     # one case
   certiformer bench check --json          # one JSON object
+  certiformer bench compile --quick       # a few programs against Tracr
 
 exit codes: 0 every figure was reached, 1 one was not, 2 there are no benchmarks here
 """
@@ -36,6 +37,8 @@ class Options:
     """which figures: the name of a script in benchmarks/"""
     cases: Annotated[Positional[tuple[str, ...]], arg(metavar="[CASE ...]", help_behavior_hint="")] = ()
     """some of its cases (default: all)"""
+    quick: Flag = False
+    """a short selection, where the benchmark has one"""
     list: Flag = False
     """print the names of the cases"""
     json: Flag = False
@@ -48,7 +51,7 @@ def run(options: Options, terminal: Terminal) -> int:
     """Run the script with this interpreter and this package; returns its exit code."""
     del terminal
     script = find_script(options.name, Path(certiformer.__file__).resolve().parents[2])
-    flags = [f"--{name}" for name in ("list", "json", "quiet") if getattr(options, name)]
+    flags = [f"--{name}" for name in ("quick", "list", "json", "quiet") if getattr(options, name)]
     package = str(Path(certiformer.__file__).resolve().parents[1])
     path = os.pathsep.join([package, *filter(None, [os.environ.get("PYTHONPATH")])])
     command = [sys.executable, str(script), *options.cases, *flags]

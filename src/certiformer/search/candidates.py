@@ -20,7 +20,7 @@ OBJECTIVES = ("parameters", "heads", "time")
 AUTO = ("gather", "ridge", "ridge-temperatures", "sigmoid-heads", "temperatures", "voronoi")
 FIT = "fit"
 # A block that was not reached is trained again for this many times the seconds, unless its error is this many epsilons.
-RETRY, HOPELESS = 2.5, 30.0
+RETRY, HOPELESS = 4.0, 30.0
 Progress = Callable[[str, float, float | None, str], None]
 
 
