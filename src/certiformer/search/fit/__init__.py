@@ -122,7 +122,7 @@ def _fit_with(
             trainers[key] = trainer
             history += [(position, units, error * component.scale) for units, error in trainer.history]
         own.append(trainers[key])
-    chosen = _choose(parts, own, outputs, budget)
+    chosen = _sharpened(own, _choose(parts, own, outputs, budget))
     model = transformer(shape, parts, outputs, [t.network for t in chosen], activation)
     error = _sampled_error(task, parts, own, chosen, model)
     # The sum of the components' errors is within the budget up to rounding of the parts.
@@ -140,6 +140,16 @@ def _choose(parts: Parts, trainers: list[Trainer], outputs: int, budget: float) 
         found = cheapest([parts.components[i] for i in places], choices, budget)
         chosen |= dict(zip(places, found or [trials[0] for trials in choices], strict=True))
     return [chosen[i] for i in range(len(parts.components))]
+
+
+def _sharpened(trainers: list[Trainer], chosen: list[Trial]) -> list[Trial]:
+    """Every chosen network with the smallest error that its size was seen to reach; components that share one share it."""
+    better: dict[tuple[int, int], Trial] = {}
+    for trainer, trial in zip(trainers, chosen, strict=True):
+        key = (id(trainer), trial.units)
+        if key not in better:
+            better[key] = trainer.sharpened(trial)
+    return [better[id(trainer), trial.units] for trainer, trial in zip(trainers, chosen, strict=True)]
 
 
 def _sampled_error(task: Task, parts: Parts, trainers: list[Trainer], chosen: list[Trial], model: Transformer) -> float:

@@ -36,7 +36,7 @@ def smallest(trainer: Trainer) -> Trial | None:
     if found is None:
         return None
     found = _shrink(trainer, generator, found, failed)
-    found = trainer.sharpened(trainer.polished(_sparsify(trainer, found)))
+    found = trainer.polished(_sparsify(trainer, found))
     trainer.trials[found.units] = found
     return found
 
