@@ -2,38 +2,36 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
-
 import pytest
 
+from certiformer.compiled.decode import Decoder
 from certiformer.compiler.driver import compile_program
 from certiformer.rasp import evaluate
 from certiformer.rasp.random_program import random_valid_program
-from compiler.numpy_run import all_ids, decoded, run
+from certiformer.rasp.value import identity
+from compiler.numpy_run import all_ids, run
 
 VOCAB = ("a", "b", "c")
 
 
-def agrees(got: object, wanted: object, twins: bool) -> bool:
-    if isinstance(got, float) and isinstance(wanted, (int, Fraction)):  # too many values to list: the number itself
-        return abs(got - float(wanted)) < 1e-3 * max(1.0, abs(float(wanted)))
-    return got == wanted and (twins or type(got) is type(wanted))
-
-
 def differs(seed: int, length: int, limit: int) -> list[list[str]]:
+    """The inputs on which the decoded outputs are not the program's values, exactly."""
     program = random_valid_program(seed, VOCAB, length)
     compiled = compile_program(program, VOCAB, length, dtype="float64")
-    values = compiled.graph.nodes[compiled.graph.output].values.values
-    unlisted = values is None
-    twins = not unlisted and len(set(values)) < len(values)  # a mean of 1 beside True: the same number
+    decoder, values = (
+        Decoder(compiled.graph, compiled.circuit),
+        compiled.graph.nodes[compiled.graph.output].values.values,
+    )
+    # A mean of 1 beside True is the same number: only then may the types differ.
+    twins = values is not None and len(set(values)) < len(values)
     found = []
     for n in range(1, length + 1):
         ids = all_ids(3, n, limit)
-        for row, got in zip(ids.tolist(), decoded(compiled, run(compiled, ids)), strict=True):
+        for row, outputs in zip(ids.tolist(), run(compiled, ids), strict=True):
             tokens = [VOCAB[i] for i in row]
-            wanted = evaluate(program, tokens)
-            pairs = [(g, w) for g, w in zip(got, wanted, strict=True) if not (unlisted and w is None)]
-            if not all(agrees(g, w, twins) for g, w in pairs):
+            got, wanted = decoder.decode(outputs), evaluate(program, tokens)
+            same = [g == w and (twins or identity(g) == identity(w)) for g, w in zip(got, wanted, strict=True)]
+            if not all(same):
                 found.append(tokens)
     return found
 

@@ -1,7 +1,8 @@
 """From the numbers that a compiled transformer writes to the values that they stand for.
 
 `logits`: the largest names the value, undefined comes last. `number`: the nearest feature of the output, or, for numbers
-too many to list, the nearest fraction whose denominator is within the bound of the program.
+too many to list, the nearest fraction whose denominator is within the bound of the program; the number that stands for
+undefined lies at least 1 outside of these, so that whatever is within 1/2 of it is undefined.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from certiformer.rasp.circuit import Cell, Circuit, Output, rational
 from certiformer.rasp.graph import Graph, ValueSet
 from certiformer.rasp.value import Value, exact, reduced
 
+HALF = Fraction(1, 2)
+
 
 class Decoder:
     """Reads the outputs of one compiled transformer."""
@@ -27,6 +30,7 @@ class Decoder:
             raise BadInput("the output of the program has no known set of values")
         self._kind, self._values = circuit.output.kind, values
         self._listed = listed_with_undefined(values)
+        self._undefined = None if circuit.output.undefined is None else rational(circuit.output.undefined)
         self._features = None
         if self._kind == "number" and values.values is not None:
             numbers = features(circuit.output, values)
@@ -60,7 +64,13 @@ class Decoder:
         span = self._values.span
         if span is None or not np.isfinite(number):
             raise BadInput(f"the transformer wrote {number}, which stands for no value")
-        return reduced(Fraction(number).limit_denominator(span.largest_denominator or 1))
+        if self._values.undefined and self._undefined is not None and abs(Fraction(number) - self._undefined) < HALF:
+            return None
+        if span.largest_denominator is None:
+            raise BadInput(
+                "the output has too many values to list and no bound of their denominators: it cannot be read"
+            )
+        return reduced(Fraction(number).limit_denominator(span.largest_denominator))
 
 
 def listed_with_undefined(values: ValueSet) -> list[Value]:

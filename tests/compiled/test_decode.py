@@ -1,0 +1,49 @@
+"""Numbers back to values: nothing that is written may be read as another value."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import certiformer
+from certiformer import BadInput
+from certiformer.compiled.decode import Decoder
+from certiformer.rasp import Aggregate, Comparison, Full, Select, indices, tokens
+from certiformer.rasp.graph import Span, ValueSet
+
+LARGE = Select(indices, indices, Comparison.LEQ) & Select(tokens, Full(3), Comparison.GT)
+MEAN = Aggregate(LARGE, tokens).named("mean of the large ones so far")  # too many values to list, or undefined
+
+
+@pytest.fixture(scope="module")
+def compiled():
+    return certiformer.compile(MEAN, vocab=set(range(60)), length=40)
+
+
+def test_undefined_beside_numbers_too_many_to_list_is_undefined(compiled):
+    values = compiled.graph.nodes[compiled.graph.output].values
+    assert compiled.certified and values.values is None and values.undefined
+    xs = [1, 2, 50, 7, 3, 59]
+    assert compiled.run_exactly(xs) == [None, None, 50, Fraction(57, 2), Fraction(57, 2), Fraction(116, 3)]
+    assert compiled.run(xs) == MEAN(xs)
+
+
+def test_values_next_to_the_number_of_undefined_keep_their_value(compiled):
+    decoder = Decoder(compiled.graph, compiled.circuit)
+    code = float(compiled.circuit.output.undefined)
+    assert decoder.decode(np.array([[code], [code - 0.49], [code + 0.49]])) == [None] * 3
+    assert decoder.decode(np.array([[59.0], [58.9999]])) == [59, 59]
+
+
+def test_without_a_bound_of_the_denominators_nothing_is_guessed(compiled):
+    number = compiled.graph.output
+    unbounded = ValueSet(None, False, Span(Fraction(0), Fraction(59), None))
+    nodes = [*compiled.graph.nodes[:number], replace(compiled.graph.nodes[number], values=unbounded)]
+    decoder = Decoder(replace(compiled.graph, nodes=(*nodes, *compiled.graph.nodes[number + 1 :])), compiled.circuit)
+    with pytest.raises(BadInput, match="cannot be read"):
+        decoder.decode(np.array([[0.5]]))
+    with pytest.raises(BadInput, match="stands for no value"):
+        decoder.decode(np.array([[np.nan]]))
