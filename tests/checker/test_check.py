@@ -15,7 +15,7 @@ from flint import arb
 import certiformer
 from certiformer.certificate import Boxes, Outcome, Triangle, digest
 from certiformer.checker import check, pool
-from certiformer.checker.check import decimal
+from certiformer.checker.balls import decimal
 from certiformer.checker.claim import read_claim
 from certiformer.errors import BadInput
 from certiformer.model import Attention, Block, Config, FeedForward, Heads, Input, Readout, Transformer

@@ -6,9 +6,10 @@ import os
 
 import pytest
 
+from certiformer.certificate import files
 from certiformer.errors import BadInput
-from certiformer.export import folder, to_hf, write
-from certiformer.export.folder import put_file, put_folder
+from certiformer.export import to_hf, write
+from certiformer.export.folder import put_export, put_file
 from certiformer.model import save
 from export.cases import case
 
@@ -21,16 +22,16 @@ def contents(place):
 
 def test_a_folder_is_replaced_only_with_force(tmp_path):
     place = tmp_path / "deep" / "out"
-    put_folder(place, FILES, force=False)
+    put_export(place, FILES, force=False)
     with pytest.raises(BadInput, match="already exists; add --force"):
-        put_folder(place, FILES, force=False)
-    put_folder(place, {**FILES, "README.md": b"two"}, force=True)
+        put_export(place, FILES, force=False)
+    put_export(place, {**FILES, "README.md": b"two"}, force=True)
     assert contents(tmp_path) == {"deep/out/README.md": b"two", "deep/out/config.json": b"{}"}
 
 
 def test_an_empty_folder_may_be_filled(tmp_path):
     (tmp_path / "out").mkdir()
-    put_folder(tmp_path / "out", FILES, force=False)
+    put_export(tmp_path / "out", FILES, force=False)
     assert contents(tmp_path / "out") == FILES
 
 
@@ -57,7 +58,7 @@ def test_something_else_is_never_replaced(tmp_path, force):
 @pytest.mark.parametrize("force", [False, True])
 def test_a_failure_leaves_the_old_export_or_nothing(tmp_path, monkeypatch, force):
     if force:
-        put_folder(tmp_path / "out", FILES, force=False)
+        put_export(tmp_path / "out", FILES, force=False)
     before = contents(tmp_path)
     written = []
 
@@ -67,9 +68,9 @@ def test_a_failure_leaves_the_old_export_or_nothing(tmp_path, monkeypatch, force
             raise OSError(28, "No space left on device")
         path.write_bytes(data)
 
-    monkeypatch.setattr(folder, "write_atomically", full)
+    monkeypatch.setattr(files, "write_atomically", full)
     with pytest.raises(OSError, match="No space"):
-        put_folder(tmp_path / "out", {**FILES, "README.md": b"two"}, force)
+        put_export(tmp_path / "out", {**FILES, "README.md": b"two"}, force)
     assert contents(tmp_path) == before and os.listdir(tmp_path) == (["out"] if force else [])
 
 

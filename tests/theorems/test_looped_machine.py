@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from certiformer.certificate import Certificate, Outcome, digest
-from certiformer.checker.machine_folder import check_machine, machine_certificate
+from certiformer.checker.computation import check_computation, computation_certificate
 from certiformer.checker.rules.looped_machine import arrival_bounds, prove_looped
 from certiformer.checker.rules.refusal import Refused
 from certiformer.checker.weights import Tensor, read_model
@@ -189,7 +189,7 @@ def folder(tmp_path):
 
 
 def test_the_folder_is_checked(folder):
-    verdict = check_machine(folder)
+    verdict = check_computation(folder)
     assert verdict.accepted and verdict.exit_code == 0 and verdict.level == 2
     assert verdict.sentence.startswith(
         "On the 24 cells -12 to 11, from every configuration with one head, any number of"
@@ -200,7 +200,7 @@ def test_the_folder_is_checked(folder):
 def test_a_changed_file_is_refused(folder):
     path = folder / "machine.json"
     path.write_text(path.read_text().replace('"1","R","B"', '"1","L","B"', 1))
-    verdict = check_machine(folder)
+    verdict = check_computation(folder)
     assert verdict.outcome == "refused" and "machine.json was changed" in verdict.reason and verdict.exit_code == 1
 
 
@@ -209,11 +209,11 @@ def test_a_resealed_lie_is_refused(folder):
     files = {name: (folder / name).read_bytes() for name in ("model.safetensors", "config.json", "machine.json")}
     honest = Certificate.from_bytes((folder / "certificate.json").read_bytes())
     files["machine.json"] = files["machine.json"].replace(b'"1","R","B"', b'"1","L","B"', 1)
-    assert machine_certificate(files).outcome is Outcome.UNDECIDED
+    assert computation_certificate("looped_machine", files).outcome is Outcome.UNDECIDED
     seals = {name: digest(data) for name, data in files.items()}
     (folder / "machine.json").write_bytes(files["machine.json"])
     (folder / "certificate.json").write_bytes(replace(honest, seals=seals).to_bytes())
-    verdict = check_machine(folder)
+    verdict = check_computation(folder)
     assert verdict.outcome == "refused" and "the table" in verdict.reason
 
 
@@ -222,6 +222,6 @@ def test_a_better_margin_than_proved_is_refused(folder):
     for name, text in (("margin", "0.25"), ("leak", "1e-40"), ("cells", 400), ("margin", 0.2)):
         proof = replace(honest.proof, parameters={**honest.proof.parameters, name: text})
         (folder / "certificate.json").write_bytes(replace(honest, proof=proof).to_bytes())
-        assert check_machine(folder).outcome == "refused"
+        assert check_computation(folder).outcome == "refused"
     (folder / "certificate.json").write_bytes(honest.to_bytes())
-    assert check_machine(folder).accepted
+    assert check_computation(folder).accepted

@@ -2,17 +2,24 @@
 
 from certiformer.certificate.claim import Certificate as Certificate
 from certiformer.certificate.claim import Witness as Witness
+from certiformer.certificate.files import AUTOMATON as AUTOMATON
 from certiformer.certificate.files import BASIS as BASIS
 from certiformer.certificate.files import CERTIFICATE as CERTIFICATE
 from certiformer.certificate.files import CIRCUIT as CIRCUIT
 from certiformer.certificate.files import CONFIG as CONFIG
+from certiformer.certificate.files import GATES as GATES
+from certiformer.certificate.files import LEARNER as LEARNER
 from certiformer.certificate.files import LEAVES as LEAVES
+from certiformer.certificate.files import MACHINE as MACHINE
 from certiformer.certificate.files import MODEL as MODEL
 from certiformer.certificate.files import PROGRAM as PROGRAM
 from certiformer.certificate.files import TARGET as TARGET
 from certiformer.certificate.files import canonical as canonical
+from certiformer.certificate.files import check_place as check_place
+from certiformer.certificate.files import description_of as description_of
 from certiformer.certificate.files import digest as digest
 from certiformer.certificate.files import parse_json as parse_json
+from certiformer.certificate.files import put_folder as put_folder
 from certiformer.certificate.files import read_bytes as read_bytes
 from certiformer.certificate.files import write_atomically as write_atomically
 from certiformer.certificate.numbers import decimal_text as decimal_text

@@ -10,7 +10,9 @@ import hashlib
 import json
 import math
 import os
+import shutil
 import tempfile
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -25,6 +27,8 @@ MODEL, CONFIG, TARGET, LEAVES, CERTIFICATE = (
 )
 PROGRAM, CIRCUIT = "program.json", "circuit.json"  # of a compiled program, instead of target and leaves
 BASIS = "basis.json"  # may be there, too: the directions that the coordinates of the circuit have become
+# What a transformer that computes was made from; a folder has at most one of them.
+DESCRIPTIONS = MACHINE, AUTOMATON, GATES, LEARNER = "machine.json", "automaton.json", "gates.json", "learner.json"
 
 
 def canonical(data: Any) -> bytes:
@@ -50,6 +54,11 @@ def read_bytes(path: Path) -> bytes:
         raise BadInput(f"{path} does not exist; is {path.parent} the folder of a finished run?") from None
     except OSError as error:
         raise BadInput(f"{path} cannot be read: {error.strerror}") from None
+
+
+def description_of(directory: str | Path) -> str | None:
+    """The name of the file that describes what the transformer of a folder computes, or None where there is none."""
+    return next((name for name in DESCRIPTIONS if (Path(directory) / name).is_file()), None)
 
 
 def parse_json(data: bytes, name: str) -> Any:
@@ -78,6 +87,36 @@ def write_atomically(path: Path, data: bytes) -> None:
         os.fsync(folder)
     finally:
         os.close(folder)
+
+
+def check_place(folder: Path, mark: str, known: Collection[str], what: str, force: bool) -> None:
+    """Refuse a place that is taken by something else than an earlier folder of the same kind.
+
+    Such a folder has the file `mark` and no other names than `known`; `what` it is goes into the sentence.
+    """
+    if folder.exists() and not folder.is_dir():
+        raise BadInput(f"{folder} is a file; a {what} is a folder")
+    present = {path.name for path in folder.iterdir()} if folder.exists() else set()
+    if present and (mark not in present or present - {mark, *known}):
+        raise BadInput(f"{folder} is not empty and not an earlier {what}; choose another --out")
+    if present and not force:
+        raise BadInput(f"{folder} already holds a {what}; add --force to replace it or choose another --out")
+
+
+def put_folder(folder: Path, files: Mapping[str, bytes]) -> None:
+    """Write the files under a temporary name and move the folder into place, whole or not at all."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    scratch = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
+    try:
+        staged = scratch / "new"
+        staged.mkdir()
+        for name, data in files.items():
+            write_atomically(staged / name, data)
+        if folder.exists():
+            os.replace(folder, scratch / "old")
+        os.replace(staged, folder)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
 
 
 def _refuse(name: str) -> NoReturn:

@@ -15,6 +15,7 @@ from typing import Any
 import flint
 from flint import arb, fmpq, fmpz
 
+from certiformer.certificate.numbers import decimal_text
 from certiformer.certificate.splits import Cell
 from certiformer.errors import BadInput
 from certiformer.target import Domain, fold
@@ -201,3 +202,19 @@ def largest(values: list[arb]) -> arb:
 def hull(low: arb, high: arb) -> arb:
     """A ball that contains every number between the two exact ends."""
     return low.union(high)
+
+
+def decimal(value: arb, up: bool) -> str:
+    """Decimal text of an exact ball, rounded up or down.
+
+    >>> decimal((arb(1) / 3).upper(), up=True)
+    '0.333333334'
+    """
+    # Below 1e-301 and above 1e301 the exact digits would fill pages: the text is coarser, in the direction that is true.
+    tiny = arb((1, -1000))
+    if up and not value.is_zero():
+        value = larger(value, tiny)
+    elif not up:
+        value = smaller(value, 1 / tiny) if value > tiny else ZERO
+    mantissa, exponent = (int(part) for part in (value.upper() if up else value.lower()).man_exp())
+    return decimal_text(Fraction(mantissa) * Fraction(2) ** exponent, up=up)

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from fractions import Fraction
 from pathlib import Path
 
 from flint import arb
 
-from certiformer.certificate import Boxes, Outcome, Witness, decimal_text
-from certiformer.checker.balls import ZERO, Box, ball, exact, larger, smaller
+from certiformer.certificate import Boxes, Outcome, Witness, description_of
+from certiformer.checker.balls import ZERO, Box, ball, decimal, exact, larger
 from certiformer.checker.claim import Claim, ProgramClaim, read_claim
 from certiformer.checker.points import FiniteProblem
 from certiformer.checker.pool import prove_boxes
@@ -59,10 +58,10 @@ def check(directory: str | Path, *, workers: int | None = None, progress: Progre
     folder = Path(directory)
     if not (folder / "certificate.json").is_file():
         raise BadInput(f"{directory} is not the folder of a finished run: it has no certificate.json")
-    if (folder / "machine.json").is_file():
-        from certiformer.checker.machine_folder import check_machine
+    if description_of(folder) is not None:
+        from certiformer.checker.computation import check_computation
 
-        return check_machine(folder)
+        return check_computation(folder)
     try:
         claim = read_claim(folder)
     except (BadInput, Refused) as problem:
@@ -142,19 +141,3 @@ def error_lower(problem: Problem | FiniteProblem, witness: Witness) -> arb:
     if not lower.is_finite():
         raise Refused("the error at the recorded witness could not be enclosed")
     return lower
-
-
-def decimal(value: arb, up: bool) -> str:
-    """Decimal text of an exact ball, rounded up or down.
-
-    >>> decimal((arb(1) / 3).upper(), up=True)
-    '0.333333334'
-    """
-    # Below 1e-301 and above 1e301 the exact digits would fill pages: the text is coarser, in the direction that is true.
-    tiny = arb((1, -1000))
-    if up and not value.is_zero():
-        value = larger(value, tiny)
-    elif not up:
-        value = smaller(value, 1 / tiny) if value > tiny else ZERO
-    mantissa, exponent = (int(part) for part in (value.upper() if up else value.lower()).man_exp())
-    return decimal_text(Fraction(mantissa) * Fraction(2) ** exponent, up=up)

@@ -8,11 +8,11 @@ from __future__ import annotations
 import shlex
 import time
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from tyro.conf import Positional, arg
 
+from certiformer.certificate import description_of
 from certiformer.cli.options import Flag
 from certiformer.cli.progress import progress_for
 from certiformer.cli.terminal import Terminal
@@ -63,7 +63,7 @@ def run(options: Options, terminal: Terminal) -> int:
 
         verdict = check(options.directory, workers=options.workers, progress=confirmed)
     seconds = time.monotonic() - began
-    if is_compiled(options.directory) or (Path(options.directory) / "machine.json").is_file():
+    if is_compiled(options.directory) or description_of(options.directory) is not None:
         return _compiled(verdict, options, seconds, terminal)
     if terminal.json:
         terminal.emit(_facts(verdict, options.directory, seconds))

@@ -49,8 +49,7 @@ def describe(verdict: Verdict, directory: str, seconds: float, ran: dict[str, An
     """The verdict and the run for a reader."""
     if verdict.outcome == "proved":
         terminal.fact("certified", verdict.sentence, "good")
-        rule = "theorem looped_machine" if (Path(directory) / "machine.json").is_file() else "margin"
-        terminal.fact("proof", f"{rule}; {verdict.reason}; {seconds:.2f} s")
+        terminal.fact("proof", f"{_rule(directory)}; {verdict.reason}; {seconds:.2f} s")
     else:
         if verdict.sentence:
             terminal.fact("claim", verdict.sentence)
@@ -62,6 +61,13 @@ def describe(verdict: Verdict, directory: str, seconds: float, ran: dict[str, An
         _describe_run(ran, terminal)
     folder = shlex.quote(directory)
     terminal.facts("next", [f"certiformer show {folder}   # what is claimed and what is not"])
+
+
+def _rule(directory: str) -> str:
+    from certiformer.certificate import CERTIFICATE, Certificate, Theorem, read_bytes
+
+    proof = Certificate.from_bytes(read_bytes(Path(directory) / CERTIFICATE)).proof
+    return f"theorem {proof.id}" if isinstance(proof, Theorem) else "margin"
 
 
 def _describe_run(ran: dict[str, Any], terminal: Terminal) -> None:

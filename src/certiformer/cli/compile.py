@@ -77,11 +77,11 @@ class Options:
 
 def run(options: Options, terminal: Terminal) -> int:
     """Compile, certify, write and report; returns the exit code."""
-    from certiformer.compiled.files import check_place
+    from certiformer.compiled.files import check_program_place
 
     request = _request(options)
     out = Path(options.out) if options.out is not None else Path("runs") / request.name
-    check_place(out, options.force)
+    check_program_place(out, options.force)
     if not terminal.json:
         _announce(request, terminal)
     compiled, seconds = _compile(request, options, terminal)

@@ -45,21 +45,23 @@ class Options:
 
 def run(options: Options, terminal: Terminal) -> int:
     """Compile, certify, write and report; returns the exit code."""
-    from certiformer.checker.machine_folder import machine_sentence
+    from certiformer.certificate import MACHINE
+    from certiformer.checker.rules.looped_machine import sentence as sentence_of
+    from certiformer.compiler.folder import require_place
     from certiformer.compiler.machines import compile_machine, notes, read_machine
-    from certiformer.compiler.machines.store import check_place
+    from certiformer.compiler.machines.store import machine_files
 
     began = time.monotonic()
     machine = read_machine(options.file)
     out = Path(options.out) if options.out is not None else Path("runs") / Path(options.file).stem
-    check_place(out, options.force)
+    require_place(out, MACHINE, options.force)
     for note in notes(machine):
         terminal.note(f"note: {note}")
     compiled = compile_machine(machine, options.tape, options.dtype)
     certificate = compiled.save(out, options.force)
     ffn = compiled.config.blocks[0].ffn
     sizes = {"width": compiled.config.width, "hidden": 0 if ffn is None else ffn.width, "cells": compiled.cells}
-    sentence = machine_sentence(machine, compiled.cells, options.dtype)
+    sentence = sentence_of(machine_files(compiled))
     seconds = round(time.monotonic() - began, 3)
     if terminal.json:
         facts = {"outcome": certificate.outcome.value, "level": certificate.level, "reason": certificate.reason}

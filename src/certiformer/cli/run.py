@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from tyro.conf import Positional, arg
 
+from certiformer.certificate import AUTOMATON, GATES, LEARNER, MACHINE, description_of
 from certiformer.cli.options import Flag, OptionalText
 from certiformer.cli.run_tables import pattern_lines, table_lines, trace_lines
 from certiformer.cli.terminal import Terminal
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
     from certiformer.compiled import CompiledProgram
     from certiformer.compiled.trace import Reading, Trace
 
+# What else than a program may be in a folder; the module `run_KIND` runs it.
+KINDS = {MACHINE: "machine", AUTOMATON: "automaton", GATES: "circuit", LEARNER: "incontext"}
 SUMMARY = "Run a compiled program on an input: tokens in, tokens out."
 EXAMPLES = """
   certiformer run runs/reverse "a b c"                          # a table of tokens and answers
@@ -25,6 +29,7 @@ EXAMPLES = """
   certiformer run runs/reverse "a b c" --trace                  # every variable beside the program's value
   certiformer run runs/reverse "a b c" --variable length        # one variable, after every sub-layer
   certiformer run runs/bb5 "" --steps 5000                      # a compiled machine: the tape after so many steps
+  certiformer run runs/ridge --context data.csv --query "1,2"   # a learner: what the rows of a table predict
 
 Tokens are separated by blanks; where all are single letters they may stand together. None means undefined.
 exit codes: 0 done, 1 --trace found a variable that is not what the program says, 2 a token or an input that is refused
@@ -36,11 +41,15 @@ class Options:
     """The flags of `run`."""
 
     directory: Annotated[Positional[str], arg(metavar="DIR")]
-    """the folder of a compiled program or machine"""
-    tokens: Annotated[Positional[str], arg(metavar="TOKENS")]
-    """the input"""
+    """the folder of a compiled program, machine, automaton, circuit or learner"""
+    tokens: Annotated[Positional[str | None], arg(metavar="TOKENS", help_behavior_hint="")] = None
+    """the input; a learner has none"""
     steps: Annotated[int | None, arg(metavar="N", help_behavior_hint="(default: 1000)")] = None
     """of a compiled machine: how many steps at most"""
+    context: Annotated[str | None, arg(metavar="DATA.csv", help_behavior_hint="")] = None
+    """of a learner: the rows to learn from, the last column being the answer"""
+    query: Annotated[str | None, arg(metavar="X1,X2,..|FILE.csv", help_behavior_hint="")] = None
+    """of a learner: what to predict for"""
     attention: Flag = False
     """also show the attention of every head"""
     trace: Flag = False
@@ -62,14 +71,12 @@ def run(options: Options, terminal: Terminal) -> int:
     from certiformer.compiled import load_compiled
     from certiformer.compiled.sources import read_input
 
-    if (Path(options.directory) / "machine.json").is_file():
-        from certiformer.cli.run_machine import run_machine
-
-        return run_machine(options.directory, options.tokens, options.steps, options.trace, terminal)
-    if options.steps is not None:
-        raise BadInput("--steps is for compiled machines; this folder holds a program")
+    kind = KINDS.get(description_of(options.directory) or "")
+    if kind is not None:
+        return import_module(f"certiformer.cli.run_{kind}").run(options, terminal)
+    refuse_flags(options, "a compiled program", "tokens", "attention", "trace", "variable", "out", "force")
     compiled = load_compiled(options.directory)
-    xs = read_input(options.tokens, compiled.vocab)
+    xs = read_input(options.tokens or "", compiled.vocab)
     if not xs:
         raise BadInput('the input has no tokens; write them with blanks between, as in "a b c"')
     outputs = compiled.run(xs)
@@ -89,6 +96,15 @@ def run(options: Options, terminal: Terminal) -> int:
     else:
         _describe(compiled, xs, outputs, patterns, trace, terminal)
     return 1 if trace is not None and trace.first_wrong is not None else 0
+
+
+def refuse_flags(options: Options, what: str, *known: str) -> None:
+    """One sentence for a flag that says nothing about `what`; `known` are the flags that do."""
+    for field in fields(options):
+        if field.name in (*known, "directory", "json", "quiet") or getattr(options, field.name) == field.default:
+            continue
+        name = "TOKENS" if field.name == "tokens" else f"--{field.name}"
+        raise BadInput(f"{name} is not for {what}, which {options.directory} holds")
 
 
 def _patterns(compiled: CompiledProgram, xs: list[Any]) -> list[dict[str, Any]]:

@@ -7,23 +7,26 @@ from typing import TYPE_CHECKING, Any
 from certiformer.cli.terminal import Terminal
 
 if TYPE_CHECKING:
+    from certiformer.cli.run import Options
     from certiformer.compiler.machines import CompiledMachine, Moment, Result
 
 STEPS = 1_000  # where --steps is not given
 
 
-def run_machine(directory: str, tokens: str, steps: int | None, trace: bool, terminal: Terminal) -> int:
+def run(options: Options, terminal: Terminal) -> int:
     """Run the machine of a folder and print where it stands; returns the exit code."""
+    from certiformer.cli.run import refuse_flags
     from certiformer.compiler.machines import load_machine, split_symbols
 
-    compiled = load_machine(directory)
-    word = split_symbols(tokens, compiled.machine)
-    limit = STEPS if steps is None else steps
+    refuse_flags(options, "a compiled machine", "tokens", "steps", "trace")
+    compiled = load_machine(options.directory)
+    word = split_symbols(options.tokens or "", compiled.machine)
+    limit = STEPS if options.steps is None else options.steps
     # Single steps for a trace; a long run needs windows that are looked up.
-    moments = compiled.trace(word, limit) if trace else []
+    moments = compiled.trace(word, limit) if options.trace else []
     result = compiled.run(word, limit, "near" if limit <= 100_000 else "cached")
     if terminal.json:
-        terminal.emit(_facts(result, moments, directory, compiled))
+        terminal.emit(_facts(result, moments, options.directory, compiled))
         return 0
     if terminal.quiet:
         terminal.say(" ".join(_used(result, compiled)))

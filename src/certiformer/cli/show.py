@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 from tyro.conf import Positional, arg
 
+from certiformer.certificate import description_of
 from certiformer.cli.options import Flag
 from certiformer.cli.terminal import Terminal
 from certiformer.errors import BadInput
@@ -46,10 +47,10 @@ def run(options: Options, terminal: Terminal) -> int:
         from certiformer.cli.show_compiled import show_compiled
 
         return show_compiled(options.directory, options.open, terminal)
-    if (Path(options.directory) / "machine.json").is_file():
-        from certiformer.cli.show_machine import show_machine
+    if description_of(options.directory) is not None:
+        from certiformer.cli.show_computation import show_computation
 
-        return show_machine(options.directory, terminal)
+        return show_computation(options.directory, terminal)
     facts = read_facts(options.directory)
     if options.open:
         facts["report"] = str(_opened(Path(options.directory), terminal))

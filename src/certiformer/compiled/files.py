@@ -12,16 +12,23 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from certiformer.certificate import CERTIFICATE, CIRCUIT, CONFIG, MODEL, PROGRAM, read_bytes, write_atomically
+from certiformer.certificate import (
+    BASIS,
+    CERTIFICATE,
+    CIRCUIT,
+    CONFIG,
+    MODEL,
+    PROGRAM,
+    check_place,
+    put_folder,
+    read_bytes,
+)
 from certiformer.errors import BadInput
 
-DRAWING, BASIS = "circuit.html", "basis.json"
+DRAWING = "circuit.html"
 SEALED = (MODEL, CONFIG, PROGRAM, CIRCUIT)
 
 
@@ -30,34 +37,15 @@ def is_compiled(directory: str | Path) -> bool:
     return (Path(directory) / PROGRAM).is_file()
 
 
-def put_folder(folder: Path, files: Mapping[str, bytes], force: bool) -> None:
-    """Write the files under a temporary name and move the folder into place; an earlier one goes only with `force`."""
-    check_place(folder, force)
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    scratch = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
-    try:
-        staged, old = scratch / "new", scratch / "old"
-        staged.mkdir()
-        for name, data in files.items():
-            write_atomically(staged / name, data)
-        if folder.exists():
-            os.replace(folder, old)
-        os.replace(staged, folder)
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
+def put_program(folder: Path, files: Mapping[str, bytes], force: bool) -> None:
+    """Write the folder whole or not at all; an earlier one goes only with `force`."""
+    check_program_place(folder, force)
+    put_folder(folder, files)
 
 
-def check_place(folder: Path, force: bool) -> None:
+def check_program_place(folder: Path, force: bool) -> None:
     """Refuse a place that is taken by something else than an earlier compiled program."""
-    if folder.exists() and not folder.is_dir():
-        raise BadInput(f"{folder} is a file; a compiled program is a folder")
-    present = {path.name for path in folder.iterdir()} if folder.exists() else set()
-    if not present:
-        return
-    if PROGRAM not in present or present - {*SEALED, CERTIFICATE, DRAWING, BASIS}:
-        raise BadInput(f"{folder} is not empty and not an earlier compiled program; choose another --out")
-    if not force:
-        raise BadInput(f"{folder} already holds a compiled program; add --force to replace it or choose another --out")
+    check_place(folder, PROGRAM, {*SEALED, CERTIFICATE, DRAWING, BASIS}, "compiled program", force)
 
 
 def read_folder(directory: str | Path) -> dict[str, bytes]:

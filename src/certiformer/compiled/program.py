@@ -12,9 +12,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from certiformer.certificate import CERTIFICATE, CIRCUIT, CONFIG, MODEL, PROGRAM, Certificate, Outcome
+from certiformer.certificate import BASIS, CERTIFICATE, CIRCUIT, CONFIG, MODEL, PROGRAM, Certificate, Outcome
 from certiformer.compiled.bill import Bill, bill_of
-from certiformer.compiled.files import BASIS, put_folder, read_folder
+from certiformer.compiled.files import put_program, read_folder
 from certiformer.model.config import Config
 from certiformer.rasp.circuit import Circuit
 from certiformer.rasp.graph import Graph
@@ -144,7 +144,7 @@ class CompiledProgram:
     def save(self, directory: str | Path, *, force: bool = False, extra: Mapping[str, bytes] | None = None) -> Path:
         """Write the folder: complete or not at all, and over an earlier one only with `force`."""
         folder = Path(directory)
-        put_folder(folder, {**self.files, **(extra or {}), CERTIFICATE: self.certificate.to_bytes()}, force)
+        put_program(folder, {**self.files, **(extra or {}), CERTIFICATE: self.certificate.to_bytes()}, force)
         self.directory = folder
         return folder
 

@@ -22,8 +22,7 @@ import numpy as np
 from jaxtyping import Float
 
 from certiformer.certificate import Theorem as TheoremNode
-from certiformer.checker.balls import BallDomain, working_precision
-from certiformer.checker.check import decimal
+from certiformer.checker.balls import BallDomain, decimal, working_precision
 from certiformer.checker.cosine_ridges import directions, spread
 from certiformer.checker.network import Network
 from certiformer.checker.problem import Problem, ProgramFunction

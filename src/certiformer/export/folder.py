@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from certiformer.certificate import write_atomically
+from certiformer.certificate import put_folder, write_atomically
 from certiformer.errors import BadInput
 
 README_FILE = "README.md"
@@ -24,24 +21,13 @@ def put_file(path: Path, data: bytes, force: bool) -> None:
     write_atomically(path, data)
 
 
-def put_folder(folder: Path, files: Mapping[str, bytes], force: bool) -> None:
-    """Write a folder of files under a temporary name and move it into place; an earlier export goes only with `force`."""
-    check_place(folder, files, force)
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    scratch = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
-    try:
-        staged, old = scratch / "new", scratch / "old"
-        staged.mkdir()
-        for name, data in files.items():
-            write_atomically(staged / name, data)
-        if folder.exists():
-            os.replace(folder, old)
-        os.replace(staged, folder)
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
+def put_export(folder: Path, files: Mapping[str, bytes], force: bool) -> None:
+    """Write a folder of files whole or not at all; an earlier export goes only with `force`."""
+    check_export_place(folder, files, force)
+    put_folder(folder, files)
 
 
-def check_place(folder: Path, names: Mapping[str, object], force: bool) -> None:
+def check_export_place(folder: Path, names: Mapping[str, object], force: bool) -> None:
     """Refuse a place that is taken by something else than an earlier export of the same kind."""
     if folder.exists() and not folder.is_dir():
         raise BadInput(f"{folder} is a file; this export is a folder")

@@ -15,7 +15,7 @@ import numpy as np
 
 from certiformer.certificate import canonical
 from certiformer.export.card import claim_lines
-from certiformer.export.folder import README_FILE, put_folder
+from certiformer.export.folder import README_FILE, put_export
 from certiformer.export.lens_names import lens_names
 from certiformer.export.safetensors_header import tensors_with_notes
 from certiformer.model import Config, Transformer
@@ -30,7 +30,7 @@ def to_hf(model: Transformer, folder: str | Path, notes: Mapping[str, str] | Non
     - `folder`: where to; what exists is refused, with `force` an earlier export is replaced.
     - `notes`: texts to carry along (in the header of the weights, and in the README).
     """
-    put_folder(Path(folder), hf_files(model, notes or {}), force)
+    put_export(Path(folder), hf_files(model, notes or {}), force)
 
 
 def hf_files(model: Transformer, notes: Mapping[str, str]) -> dict[str, bytes]:

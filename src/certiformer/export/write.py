@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from certiformer.errors import BadInput
-from certiformer.export.folder import put_file, put_folder
+from certiformer.export.folder import put_export, put_file
 from certiformer.export.gpt2_folder import gpt2_files
 from certiformer.export.hf_folder import hf_files
 from certiformer.export.labels import Labels
@@ -64,5 +64,5 @@ def write(
         put_file(out, to_onnx(model, notes), force)
         return [out]
     files = FOLDERS[kind](model, notes) if kind in FOLDERS else STOCK[kind](model, notes, labels)
-    put_folder(out, files, force)
+    put_export(out, files, force)
     return [out / name for name in sorted(files)]

@@ -14,8 +14,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from certiformer.certificate import Node, Witness
-from certiformer.checker.balls import BallDomain, working_precision
-from certiformer.checker.check import decimal, error_lower
+from certiformer.checker.balls import BallDomain, decimal, working_precision
+from certiformer.checker.check import error_lower
 from certiformer.checker.network import Network
 from certiformer.checker.problem import Problem, ProgramFunction
 from certiformer.checker.prototypes import as_prototypes

@@ -20,8 +20,7 @@ from jaxtyping import ArrayLike, Num
 
 from certiformer.certificate import Certificate, Finite, Node, Outcome, Witness, canonical, decimal_text, digest
 from certiformer.checker import check
-from certiformer.checker.balls import working_precision
-from certiformer.checker.check import decimal
+from certiformer.checker.balls import decimal, working_precision
 from certiformer.checker.points import FiniteProblem, PointNetwork
 from certiformer.checker.rules.refusal import Refused
 from certiformer.checker.weights import read_model

@@ -10,7 +10,7 @@ from fractions import Fraction
 import numpy as np
 
 from certiformer.certificate import Boxes, Sum, decimal_text
-from certiformer.checker.check import decimal
+from certiformer.checker.balls import decimal
 from certiformer.checker.problem import Problem
 from certiformer.checker.rules import sum as sum_rule
 from certiformer.checker.rules.refusal import Refused

@@ -15,8 +15,7 @@ import numpy as np
 from scipy.optimize import linprog
 
 from certiformer.certificate import Boxes, Node, Outputs, Ridges, Theorem, Triangle, decimal_text
-from certiformer.checker.balls import ZERO, ball
-from certiformer.checker.check import decimal
+from certiformer.checker.balls import ZERO, ball, decimal
 from certiformer.checker.problem import Problem, ProgramFunction
 from certiformer.checker.ridge_program import as_ridges
 from certiformer.checker.ridges import Profile, units_of

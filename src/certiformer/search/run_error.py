@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from certiformer.checker.balls import BallDomain, working_precision
-from certiformer.checker.check import decimal
+from certiformer.checker.balls import BallDomain, decimal, working_precision
 from certiformer.checker.network import Network
 from certiformer.checker.run_error import run_error as bounded
 from certiformer.checker.weights import read_model

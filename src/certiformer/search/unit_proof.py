@@ -17,7 +17,7 @@ from jaxtyping import Float
 from scipy.special import erf
 
 from certiformer.certificate import Boxes, Node, Outputs, Sum, decimal_text
-from certiformer.checker.check import decimal
+from certiformer.checker.balls import decimal
 from certiformer.checker.problem import Problem, ProgramFunction
 from certiformer.checker.rules import outputs, sum_of_units
 from certiformer.checker.rules import sum as sum_rule

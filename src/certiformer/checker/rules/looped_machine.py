@@ -77,11 +77,13 @@ from typing import Any
 
 from flint import arb
 
-from certiformer.checker.balls import ONE, ZERO, larger, smaller, working_precision
+from certiformer.certificate import CONFIG, MACHINE, MODEL
+from certiformer.checker.balls import ONE, ZERO, decimal, larger, smaller, working_precision
+from certiformer.checker.computation import Files, Finding
 from certiformer.checker.machine_cells import Cells, CellWeights, Ends
 from certiformer.checker.rounding import FORMATS, Format, NoBound, summation
 from certiformer.checker.rules.refusal import Refused
-from certiformer.checker.weights import Tensor
+from certiformer.checker.weights import Tensor, read_model
 from certiformer.target.machine import Machine
 from certiformer.theorem import Assumption, Theorem
 
@@ -101,6 +103,10 @@ THEOREM = Theorem(
     uses=(),
 )
 
+NOT_CLAIMED = (
+    "Longer tapes: a step off the tape is not made; it raises a flag, and `run` says which cell was needed.",
+    "Whether the machine halts: the proof is about every single step.",
+)
 _HEAD, _FFN = "blocks.0.attention.groups.0", "blocks.0.ffn"
 _ATTENTION = {
     "kind": "softmax", "bias": False, "scale": "unit", "mask": "none", "score_bias": "none", "residual": True,
@@ -119,6 +125,31 @@ class LoopedReport:
     leak: arb
     margin: arb
     situations: int
+
+
+def sentence(files: Files) -> str:
+    """The claim in one plain sentence."""
+    machine, (config, _) = Machine.from_text(files[MACHINE]), read_model(files[CONFIG], files[MODEL])
+    cells, dtype = config["input"]["tokens"], config["dtype"]
+    first = -(cells // 2)
+    return (
+        f"On the {cells:,} cells {first} to {first + cells - 1}, from every configuration with one head, any number of"
+        f" passes of the block gives exactly the configuration that the machine of {len(machine.states)} states and"
+        f" {len(machine.symbols)} symbols reaches in as many steps, in real arithmetic and in a run in {dtype}, as long"
+        " as its head stays on the tape; a step off the tape is not made and raises a flag."
+    )
+
+
+def find(files: Files) -> Finding:
+    """Why the claim holds, with the smallest margin and what it was found over; raises `Refused` or `BadInput`."""
+    report = prove_looped(Machine.from_text(files[MACHINE]), *read_model(files[CONFIG], files[MODEL]))
+    margin, leak = decimal(report.margin, up=False), decimal(report.leak, up=True)
+    power = frexp(float(report.leak))[1]  # the leak is below 2^power
+    reason = (
+        f"all {report.situations:,} situations of a cell were run through the stored weights; what arrives from a neighbour"
+        f" stays {margin} away from the thresholds 1/4 and 3/4, and a wrong cell gets less than 2^{power}"
+    )
+    return Finding(reason, {"cells": report.cells, "margin": margin, "leak": leak})
 
 
 def prove_looped(machine: Machine, config: dict[str, Any], tensors: Mapping[str, Tensor]) -> LoopedReport:

@@ -1,0 +1,140 @@
+"""Transformers that compute something: weights and a description in, verdict out.
+
+A folder of this kind holds a transformer, the description of what it computes (a machine, an automaton, a circuit, a
+learner) and a certificate that names one theorem. The claim follows from the first three files alone; the certificate adds
+the seals and the numbers of the proof, which are found again here.
+
+A module of a theorem offers `sentence(files)`, the claim in one plain sentence, `NOT_CLAIMED`, sentences on what is not
+said, and `find(files)`, which raises `Refused` or `BadInput` unless the claim is proved; `files` maps names to contents.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from certiformer.certificate import (
+    CERTIFICATE,
+    CONFIG,
+    MACHINE,
+    MODEL,
+    Certificate,
+    Outcome,
+    Theorem,
+    description_of,
+    digest,
+    read_bytes,
+)
+from certiformer.checker.balls import exact
+from certiformer.checker.check import Verdict
+from certiformer.checker.rules.refusal import Refused
+from certiformer.errors import BadInput
+
+Files = Mapping[str, bytes]
+# The theorems of this kind of claim, each with the description that it speaks of.
+RULES = {
+    "looped_machine": MACHINE,
+}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What a theorem found: why it holds, the numbers that the certificate states, and the error that is left.
+
+    Among the parameters, `margin` (decimal text) is how far the proof is from failing and may be stated smaller; any other
+    decimal text is an upper bound and may be stated larger; whole numbers are stated as they are. `bound` is decimal text:
+    how far an output may be from what is described, 0 where the claim is exactness.
+    """
+
+    reason: str
+    parameters: Mapping[str, int | str] = field(default_factory=dict)
+    bound: str = "0"
+
+
+def computation_certificate(rule: str, files: Files) -> Certificate:
+    """The certificate of the files: proved at level 2, or undecided with the checker's reason."""
+    description, method = RULES[rule], f"compile, {rule}"
+    seals = {name: digest(files[name]) for name in (MODEL, CONFIG, description)}
+    try:
+        found = _module(rule).find(files)
+    except (Refused, BadInput) as refusal:
+        proof = Theorem("0", rule, {})
+        return Certificate("0", Outcome.UNDECIDED, 0, seals, method=method, proof=proof, reason=str(refusal))
+    proof = Theorem(found.bound, rule, dict(found.parameters))
+    return Certificate(
+        found.bound, Outcome.PROVED, 2, seals, method=method, upper=found.bound, proof=proof, reason=found.reason
+    )
+
+
+def check_computation(directory: str | Path) -> Verdict:
+    """Check the claim of such a folder from its files alone."""
+    folder, sentence = Path(directory), ""
+    try:
+        certificate = Certificate.from_bytes(read_bytes(folder / CERTIFICATE))
+        rule, files = _rule(certificate, folder), sealed_files(certificate, folder)
+        module = _module(rule)
+        sentence = module.sentence(files)
+        if certificate.outcome is not Outcome.PROVED:
+            return Verdict(certificate.outcome.value, 0, None, None, certificate.reason, sentence)
+        found = module.find(files)
+        _require_stated(certificate, found)
+    except (Refused, BadInput) as problem:
+        return Verdict("refused", 0, None, None, str(problem), sentence)
+    return Verdict("proved", 2, certificate.upper, None, found.reason, sentence)
+
+
+def claimed(certificate: Certificate, folder: Path) -> tuple[str, tuple[str, ...]]:
+    """What the folder claims in one sentence, and what it does not say; nothing is proved here."""
+    module = _module(_rule(certificate, folder))
+    return module.sentence(sealed_files(certificate, folder)), module.NOT_CLAIMED
+
+
+def _module(rule: str) -> Any:
+    return import_module(f"certiformer.checker.rules.{rule}")
+
+
+def _rule(certificate: Certificate, folder: Path) -> str:
+    proof = certificate.proof
+    if not isinstance(proof, Theorem) or RULES.get(proof.id) is None:
+        raise Refused("the certificate does not rest on a theorem about transformers that compute")
+    if RULES[proof.id] != description_of(folder):
+        raise Refused(f"the theorem {proof.id} speaks of a {RULES[proof.id]}, which is not what the folder holds")
+    return proof.id
+
+
+def sealed_files(certificate: Certificate, folder: Path) -> dict[str, bytes]:
+    """The files that a certificate speaks of; raises `Refused` where one is not the one that was sealed."""
+    wanted = {MODEL, CONFIG, description_of(folder)}
+    if set(certificate.seals) != wanted:
+        raise Refused("the certificate seals files that it should not, or misses one")
+    files = {name: read_bytes(folder / name) for name in certificate.seals}
+    for name, data in files.items():
+        if certificate.seals[name] != digest(data):
+            raise Refused(f"{name} was changed after the certificate was sealed: its hash does not match")
+    return files
+
+
+def _require_stated(certificate: Certificate, found: Finding) -> None:
+    """The numbers of the certificate are those that were found, or weaker ones."""
+    proof = certificate.proof
+    stated = proof.parameters if isinstance(proof, Theorem) else {}
+    if set(stated) != set(found.parameters):
+        raise Refused(f"the certificate does not state exactly {', '.join(sorted(found.parameters))}")
+    for name, value in found.parameters.items():
+        said = stated[name]
+        if type(said) is not type(value):
+            raise Refused(f"the certificate states {name} as another kind of number")
+        if isinstance(value, str) and isinstance(said, str):
+            fine = exact(said) <= exact(value) if name == "margin" else exact(said) >= exact(value)
+        else:
+            fine = said == value
+        if not fine:
+            raise Refused(f"the certificate states a better {name} than the weights have")
+    upper = certificate.upper
+    if upper is None or proof is None or (certificate.epsilon, proof.bound) != (upper, upper):
+        raise Refused("the certificate does not state one bound")
+    if not exact(upper) >= exact(found.bound):
+        raise Refused("the certificate states a better bound than the weights have")

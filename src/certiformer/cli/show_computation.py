@@ -1,0 +1,38 @@
+"""The part of `certiformer show` that speaks of transformers that compute: machines, automata, circuits, learners."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+from certiformer.cli.terminal import Terminal
+
+ENGINES = "Other engines: a run counts when it keeps the rules of float semantics (docs); not every engine was tried."
+
+
+def show_computation(directory: str, terminal: Terminal) -> int:
+    """Say what such a folder claims; returns the exit code."""
+    from certiformer.certificate import CERTIFICATE, Certificate, read_bytes
+    from certiformer.checker.computation import claimed
+    from certiformer.compiler.folder import load_model
+
+    folder = Path(directory)
+    certificate = Certificate.from_bytes(read_bytes(folder / CERTIFICATE))
+    sentence, not_claimed = claimed(certificate, folder)
+    model = load_model(directory)
+    not_claimed = (*not_claimed, ENGINES)
+    recorded = {"outcome": certificate.outcome.value, "level": certificate.level, "reason": certificate.reason}
+    if terminal.json:
+        sizes = {"width": model.config.width, "tokens": model.config.tokens, "dtype": model.config.dtype}
+        sizes["parameters"] = sum(int(tensor.size) for tensor in model.tensors.values())
+        terminal.emit({"sentence": sentence, **recorded, **sizes, "not_claimed": not_claimed, "directory": directory})
+    elif terminal.quiet:
+        terminal.say(sentence)
+    else:
+        terminal.fact("claim", sentence, "strong")
+        outcome = f"{recorded['outcome']} at level {recorded['level']}: {recorded['reason']}"
+        terminal.fact("recorded", f"{outcome} (not verified here; `check` does that)")
+        for number, text in enumerate(not_claimed):
+            terminal.fact("not said" if number == 0 else "", text)
+        terminal.facts("next", [f"certiformer check {shlex.quote(directory)}   # believes nothing of the above"])
+    return 0

@@ -1,0 +1,74 @@
+"""The folder of a transformer that computes something.
+
+| file | holds |
+|---|---|
+| `model.safetensors`, `config.json` | the transformer |
+| `machine.json`, `automaton.json`, `gates.json` or `learner.json` | the description of what it computes |
+| `certificate.json` | the claim, and the hashes of the other three |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from certiformer.certificate import (
+    AUTOMATON,
+    CERTIFICATE,
+    CONFIG,
+    GATES,
+    LEARNER,
+    MACHINE,
+    MODEL,
+    Certificate,
+    check_place,
+    put_folder,
+    read_bytes,
+)
+from certiformer.model.config import Config
+from certiformer.model.tensor_file import arrays_to_bytes
+
+if TYPE_CHECKING:
+    from certiformer.model.transformer import Transformer
+
+WHAT = {
+    MACHINE: "compiled machine",
+    AUTOMATON: "compiled automaton",
+    GATES: "compiled circuit",
+    LEARNER: "compiled learner",
+}
+
+
+def files_of(config: Config, tensors: Mapping[str, np.ndarray], description: str, text: str) -> dict[str, bytes]:
+    """The files of a folder, all but the certificate; `description` is the name of the file that holds `text`."""
+    return {
+        MODEL: arrays_to_bytes(dict(tensors)),
+        CONFIG: config.to_bytes(),
+        description: text.encode("ascii"),
+    }
+
+
+def save_computation(files: Mapping[str, bytes], rule: str, directory: str | Path, force: bool = False) -> Certificate:
+    """Ask the independent checker, then write the folder whole or not at all; an earlier one goes only with `force`."""
+    from certiformer.checker.computation import RULES, computation_certificate
+
+    require_place(directory, RULES[rule], force)
+    certificate = computation_certificate(rule, files)
+    put_folder(Path(directory), {**files, CERTIFICATE: certificate.to_bytes()})
+    return certificate
+
+
+def require_place(directory: str | Path, description: str, force: bool) -> None:
+    """Refuse a place that is taken by something else than an earlier folder with the same kind of description."""
+    check_place(Path(directory), description, (MODEL, CONFIG, CERTIFICATE), WHAT[description], force)
+
+
+def load_model(directory: str | Path) -> Transformer:
+    """The transformer of a folder."""
+    from certiformer.model.store import from_bytes
+
+    folder = Path(directory)
+    return from_bytes(read_bytes(folder / CONFIG), read_bytes(folder / MODEL), folder)
