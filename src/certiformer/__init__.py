@@ -17,6 +17,8 @@ from certiformer._version import __version__ as __version__
 from certiformer.errors import BadInput as BadInput
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from certiformer.certificate import Certificate as Certificate
     from certiformer.certificate import Outcome as Outcome
     from certiformer.checker import Verdict as Verdict
@@ -26,7 +28,6 @@ if TYPE_CHECKING:
     from certiformer.model import Transformer as Transformer
     from certiformer.search import Run as Run
     from certiformer.search import build as build
-    from certiformer.search import load as load
     from certiformer.search import prove as prove
 
 _HOMES = {
@@ -39,7 +40,6 @@ _HOMES = {
     "Transformer": "model",
     "Run": "search",
     "build": "search",
-    "load": "search",
     "prove": "search",
 }
 
@@ -58,6 +58,20 @@ __all__ = [
     "load",
     "prove",
 ]
+
+
+def load(directory: str | Path) -> Run | CompiledProgram:
+    """Open a run folder, or that of a compiled program. Reads only: what the certificate says is not re-checked here,
+    `check` does that."""
+    from certiformer.compiled.files import is_compiled
+
+    if is_compiled(directory):
+        from certiformer.compiled import load_compiled
+
+        return load_compiled(directory)
+    from certiformer.search import load_run
+
+    return load_run(directory)
 
 
 def __getattr__(name: str) -> Any:

@@ -115,7 +115,7 @@ def test_a_table_with_several_answers_gives_one_at_each_position(tmp_path):
     [
         ("x,out\n", "has no rows"),
         ("x,out\na,1\na,2\n", "row 2 of .* has the same tokens as an earlier row but another answer"),
-        ("x,out\na\n", "row 1 of .* has 1 fields, the line of names has 2"),
+        ("x,out\na\n", "row 1 of .* has 1 fields, the header has 2"),
         ("x,out\n,1\n", "row 1 of .* has an empty token"),
         ("out\n1\n", "needs 2 to 64 columns"),
         ("x,out1,out2\na,1,2\n", "has 2 answer columns, more than the 1 tokens"),

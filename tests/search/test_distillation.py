@@ -12,7 +12,7 @@ from certiformer.certificate import TARGET
 from certiformer.checker import check
 from certiformer.errors import BadInput
 from certiformer.model import Attention, Block, Code, Config, FeedForward, Heads, Input, Readout, Transformer, save
-from certiformer.search import build, load, prove
+from certiformer.search import build, load_run, prove
 from certiformer.search.request import read_any, teacher_model
 from certiformer.target import Teacher
 from certiformer.target.anything import any_target_from_text
@@ -59,7 +59,7 @@ def test_a_block_imitates_two(student):
 def test_the_folder_is_complete_and_can_be_read_again(student):
     verdict = check(student.directory)
     assert verdict.accepted and "teacher" in verdict.sentence
-    again = load(student.directory)
+    again = load_run(student.directory)
     assert isinstance(again.target, Teacher)
     assert (np.asarray(teacher_model(again.target).evaluate([[0.3, -0.2]])) == teacher().evaluate([[0.3, -0.2]])).all()
 

@@ -24,7 +24,7 @@ from certiformer.model import (
     Transformer,
     save,
 )
-from certiformer.search import load
+from certiformer.search import load_run
 from certiformer.search.finite import build_table, table_from_model
 from certiformer.search.table_csv import read_csv
 from certiformer.target import Table
@@ -49,7 +49,7 @@ def test_a_table_is_memorised_certified_and_loaded_again(data, tmp_path):
     assert run.lower <= run.upper <= 1e-6
     assert run.upper <= run.lower * (1 + 1e-8)  # both ends come from the same row in balls
     assert "5 rows" in run.notes[0]
-    again = load(tmp_path / "run")
+    again = load_run(tmp_path / "run")
     assert again.target == run.target
     assert again.target.rows[2] == ((Fraction(1, 3), Fraction(0)), (Fraction(-4),))
     assert "every one of the 5 rows" in again.sentence()

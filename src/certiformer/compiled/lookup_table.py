@@ -10,13 +10,13 @@ prefix that occurs, so tables have (prefixes of length i) x (tokens) entries, ne
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Sequence
 from pathlib import Path
 
 from certiformer.errors import BadInput
 from certiformer.rasp import Aggregate, Comparison, Full, Map, Select, SequenceMap, SOp, indices, tokens
 from certiformer.rasp.value import Value, in_order
+from certiformer.target.csv_file import read_rows
 
 MAX_COLUMNS, MAX_ROWS = 64, 100_000
 
@@ -59,38 +59,27 @@ def table_program(path: str | Path) -> tuple[SOp, tuple[Value, ...], int]:
 
 def _read(path: Path) -> tuple[int, int, dict[tuple[Value, ...], tuple[Value, ...]]]:
     """How many input and output columns, and the rows."""
-    try:
-        with path.open(newline="", encoding="utf-8-sig") as stream:
-            lines = [line for line in csv.reader(stream) if line]
-    except OSError as problem:
-        raise BadInput(f"{path} cannot be read: {problem.strerror}") from None
-    except (csv.Error, UnicodeDecodeError) as problem:
-        raise BadInput(f"{path} is not a CSV file: {problem}") from None
-    if len(lines) < 2:
-        raise BadInput(f"{path} has no rows: a table needs a line with the names of its columns and at least one row")
+    names, lines = read_rows(path)
     if len(lines) > MAX_ROWS:
-        raise BadInput(f"{path} has {len(lines) - 1:,} rows, and at most {MAX_ROWS:,} can be compiled")
-    names = [name.strip() for name in lines[0]]
+        raise BadInput(f"{path} has {len(lines):,} rows, and at most {MAX_ROWS:,} can be compiled")
     answers = [c for c, name in enumerate(names) if name.lower().startswith("out")] or [len(names) - 1]
     asked = [c for c in range(len(names)) if c not in answers]
     if not asked or len(names) > MAX_COLUMNS:
         raise BadInput(f"{path} needs 2 to {MAX_COLUMNS} columns: tokens, then answers, not {', '.join(names[:5])}")
     if 1 < len(answers) > len(asked):
         raise BadInput(f"{path} has {len(answers)} answer columns, more than the {len(asked)} tokens of an input")
-    return len(asked), len(answers), _rows(path, lines[1:], len(names), asked, answers)
+    return len(asked), len(answers), _rows(path, lines, asked, answers)
 
 
 def _rows(
-    path: Path, lines: list[list[str]], width: int, asked: Sequence[int], answers: Sequence[int]
+    path: Path, lines: list[list[str]], asked: Sequence[int], answers: Sequence[int]
 ) -> dict[tuple[Value, ...], tuple[Value, ...]]:
     rows: dict[tuple[Value, ...], tuple[Value, ...]] = {}
     for number, line in enumerate(lines, 1):
-        if len(line) != width:
-            raise BadInput(f"row {number} of {path} has {len(line)} fields, the line of names has {width}")
-        if any(not line[c].strip() for c in asked):
+        if any(not line[c] for c in asked):
             raise BadInput(f"row {number} of {path} has an empty token")
-        key = tuple(read_value(line[c].strip()) for c in asked)
-        answer = tuple(read_value(line[c].strip()) if line[c].strip() else None for c in answers)
+        key = tuple(read_value(line[c]) for c in asked)
+        answer = tuple(read_value(line[c]) if line[c] else None for c in answers)
         if rows.setdefault(key, answer) != answer:
             raise BadInput(f"row {number} of {path} has the same tokens as an earlier row but another answer")
     return rows

@@ -6,10 +6,6 @@ The Python of a file runs here, once, when a program is compiled; nothing that i
 from __future__ import annotations
 
 import difflib
-import importlib.util
-import os
-import sys
-import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +17,7 @@ from certiformer.rasp.expression import RASPExpr
 from certiformer.rasp.library import catalogue
 from certiformer.rasp.sequences import SOp
 from certiformer.rasp.value import Value
+from certiformer.target.python_file import executed, what_happened
 
 
 @dataclass(frozen=True)
@@ -83,7 +80,7 @@ def _from_file(path: Path, name: str) -> SOp:
         raise BadInput(f"a program of a file is named as file.py:program, not {path}:{name}")
     if not path.is_file():
         raise BadInput(f"there is no file {str(path)!r}")
-    content = vars(_executed(path))
+    content = vars(executed(path, "certiformer_program_"))
     found = content.get(name)
     if callable(found) and not isinstance(found, RASPExpr):
         found = _made(path, name, found)
@@ -102,31 +99,4 @@ def _made(path: Path, name: str, function: Any) -> Any:
     except BadInput:
         raise
     except (Exception, SystemExit) as error:
-        raise BadInput(f"{name}() in {path} does not make a program: {_sentence(error, path)}") from None
-
-
-def _executed(path: Path) -> Any:
-    spec = importlib.util.spec_from_file_location(f"certiformer_program_{path.stem}", path)
-    if spec is None or spec.loader is None:
-        raise BadInput(f"{str(path)!r} is not a Python file")
-    module = importlib.util.module_from_spec(spec)
-    directory, writes_bytecode = str(path.resolve().parent), sys.dont_write_bytecode
-    sys.path.insert(0, directory)  # the file may import its neighbours
-    sys.dont_write_bytecode = True
-    try:
-        spec.loader.exec_module(module)
-    except (Exception, SystemExit) as error:
-        raise BadInput(f"{str(path)!r} cannot be imported: {_sentence(error, path)}") from None
-    finally:
-        sys.path.remove(directory)
-        sys.dont_write_bytecode = writes_bytecode
-    return module
-
-
-def _sentence(error: BaseException, path: Path) -> str:
-    here = os.path.abspath(path)
-    lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if os.path.abspath(f.filename) == here]
-    line = error.lineno if isinstance(error, SyntaxError) else (lines[-1] if lines else None)
-    message = error.msg if isinstance(error, SyntaxError) else str(error)
-    first = (message.strip().splitlines() or [""])[0].rstrip(".")
-    return f"{type(error).__name__}{f' in line {line}' if line else ''}: {first}"
+        raise BadInput(f"{name}() in {path} does not make a program: {what_happened(error, path)}") from None

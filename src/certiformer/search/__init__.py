@@ -9,4 +9,4 @@ from certiformer.search.finite import build_table as build_table
 from certiformer.search.finite import table_from_model as table_from_model
 from certiformer.search.request import Options as Options
 from certiformer.search.run import Run as Run
-from certiformer.search.run import load as load
+from certiformer.search.run import load_run as load_run

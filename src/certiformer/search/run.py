@@ -22,8 +22,6 @@ from certiformer.certificate import (
     read_bytes,
     rules_used,
 )
-from certiformer.compiled.files import is_compiled
-from certiformer.compiled.program import CompiledProgram, load_compiled
 from certiformer.errors import BadInput
 from certiformer.model import Transformer, from_bytes
 from certiformer.target import Target, Teacher, any_target_from_text, formula
@@ -135,12 +133,6 @@ class Run:
         facts = self.summary()
         rows = "".join(f"<tr><th>{key}</th><td>{html.escape(str(value))}</td></tr>" for key, value in facts.items())
         return f"<p>{html.escape(self.sentence())}</p><table>{rows}</table>"
-
-
-def load(directory: str | Path) -> Run | CompiledProgram:
-    """Open a run folder, or that of a compiled program. Reads only: what the certificate says is not re-checked here,
-    `check` does that."""
-    return load_compiled(directory) if is_compiled(directory) else load_run(directory)
 
 
 def load_run(directory: str | Path) -> Run:

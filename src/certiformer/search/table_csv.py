@@ -7,7 +7,6 @@ point.
 
 from __future__ import annotations
 
-import csv
 import re
 from collections.abc import Sequence
 from fractions import Fraction
@@ -15,6 +14,7 @@ from pathlib import Path
 
 from certiformer.errors import BadInput
 from certiformer.target import Table
+from certiformer.target.csv_file import read_rows
 from certiformer.target.table import Row
 
 _NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,3})?|[+-]?[0-9]+/[0-9]*[1-9][0-9]*")
@@ -23,15 +23,13 @@ _LONGEST = 1_000  # characters of one number
 
 def read_csv(path: str | Path, inputs: Sequence[str], outputs: Sequence[str]) -> tuple[list[Row], int]:
     """The rows (inputs, outputs) of the named columns, and how many repeated rows were merged into earlier ones."""
-    names, lines = _lines(Path(path))
+    names, lines = read_rows(path)
     columns = [_column(name, names, path) for name in (*inputs, *outputs)]
     if not inputs or len(set(columns)) != len(columns):
         raise BadInput(f"--inputs and --outputs name at least one column of {path}, and none of them twice")
     rows: dict[tuple[Fraction, ...], tuple[int, tuple[Fraction, ...]]] = {}
     merged = 0
     for number, line in enumerate(lines, 1):
-        if len(line) != len(names):
-            raise BadInput(f"row {number} of {path} has {len(line)} fields, the header has {len(names)}")
         values = tuple(_number(line[c], number, names[c], path) for c in columns)
         point, wanted = values[: len(inputs)], values[len(inputs) :]
         first, known = rows.setdefault(point, (number, wanted))
@@ -41,23 +39,6 @@ def read_csv(path: str | Path, inputs: Sequence[str], outputs: Sequence[str]) ->
     return [(point, wanted) for point, (_, wanted) in rows.items()], merged
 
 
-def _lines(path: Path) -> tuple[list[str], list[list[str]]]:
-    try:
-        with path.open(newline="", encoding="utf-8-sig") as stream:
-            lines = [line for line in csv.reader(stream) if line]
-    except OSError as problem:
-        raise BadInput(f"{path} cannot be read: {problem.strerror}") from None
-    except (csv.Error, UnicodeDecodeError) as problem:
-        raise BadInput(f"{path} is not a CSV file: {problem}") from None
-    if len(lines) < 2:
-        raise BadInput(f"{path} has no rows: a table needs a header line and at least one row of numbers")
-    names = [name.strip() for name in lines[0]]
-    repeated = next((name for name in names if names.count(name) > 1), None)
-    if repeated is not None:
-        raise BadInput(f"{path} has two columns called {repeated!r}")
-    return names, lines[1:]
-
-
 def _column(name: str, names: list[str], path: str | Path) -> int:
     if name not in names:
         raise BadInput(f"{path} has no column {name!r}; its columns are {', '.join(names[:20])}")
@@ -65,7 +46,6 @@ def _column(name: str, names: list[str], path: str | Path) -> int:
 
 
 def _number(text: str, row: int, column: str, path: str | Path) -> Fraction:
-    text = text.strip()
     if len(text) > _LONGEST or not _NUMBER.fullmatch(text):
         raise BadInput(f"row {row} of {path} has {text[:40]!r} in column {column!r}, which is not a number")
     return Fraction(text)
