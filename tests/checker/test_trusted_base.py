@@ -25,7 +25,7 @@ JAX_PART |= {"csv_file.py", "python_file.py"}
 # A proof rests on the core, which every check runs, and on the modules of the theorems that its tree names. The aim of the
 # design is 2,500 lines for everything. It is not reached: see the figures that the test prints. They must not grow unnoticed.
 # One theorem brings at most a few hundred lines of its own.
-CORE_LIMIT, WHOLE_LIMIT, THEOREM_LIMIT = 2_700, 4_900, 700
+CORE_LIMIT, WHOLE_LIMIT, THEOREM_LIMIT = 2_700, 4_800, 700
 # Claims of their own, each loaded for such folders only: how a run in a dtype rounds, and transformers that compute. Of the
 # latter, a proof rests on the frame and on the module of its one theorem.
 RUNS, COMPUTATIONS = PACKAGE / "checker" / "run_claim.py", PACKAGE / "checker" / "computation.py"
@@ -114,6 +114,7 @@ def test_the_trusted_base_is_small(capsys):
     leave_out = {*theorems.values(), PROGRAMS, RUNS, COMPUTATIONS}
     core = closure([PACKAGE / "checker" / "check.py", PACKAGE / "theorem" / "__init__.py"], leave_out)
     sizes = {path: code_lines(path.read_text(encoding="utf-8")) for path in trusted_files()}
+    sizes[PACKAGE / "theorem" / "bibliography.py"] = 0  # titles of papers; no proof rests on them
     of_checker = sum(sizes[path] for path in core if path.is_relative_to(PACKAGE / "checker"))
     whole = sum(sizes.get(path, 0) for path in core)
     own = {

@@ -20,8 +20,10 @@ def test_every_entry_prints(key):
 @pytest.mark.parametrize("key", sorted(set(BIBLIOGRAPHY) - {"classical"}))
 def test_every_work_has_an_author_and_the_year_of_its_key(key):
     fields = BIBLIOGRAPHY[key]
-    assert fields["year"] == key[-4:]
-    assert fields["author"].partition(",")[0].lower().replace("é", "e").startswith(key[:-4])
+    parts = re.fullmatch(r"([a-z]+)(\d{4})b?", key)  # b: the second work of an author and a year
+    assert parts is not None
+    assert fields["year"] == parts[2]
+    assert fields["author"].partition(",")[0].lower().replace("é", "e").startswith(parts[1])
     if "eprint" in fields:
         assert re.fullmatch(r"\d{4}\.\d{4,5}", fields["eprint"])
 
@@ -29,7 +31,7 @@ def test_every_work_has_an_author_and_the_year_of_its_key(key):
 def test_a_wrong_key_gets_a_suggestion():
     with pytest.raises(BadInput, match="did you mean 'gumaan2025'?"):
         bibtex("guman2025")
-    with pytest.raises(BadInput, match="known keys are classical, giannou2023"):
+    with pytest.raises(BadInput, match=f"known keys are {', '.join(sorted(BIBLIOGRAPHY))}"):
         cite("?")
 
 

@@ -1,0 +1,1 @@
+"""Which guarantees hold for a trained checkpoint, with every constant shown."""

@@ -1,0 +1,1 @@
+"""What is known about the error on unseen data and about Lipschitz constants: pure formulas, one module per theorem."""
