@@ -1,0 +1,69 @@
+"""How fast singular values fall: sigma_k ~ c k^-alpha, by least squares on a window of logarithms, with an interval.
+
+The interval is that of resampling the residuals of the line (bootstrap, percentiles), so it tells how straight the
+logarithms are, not how close a finite matrix is to an operator. Values below a floor are rounding and never enter the
+window."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from certiformer.errors import BadInput
+
+FEWEST = 4  # points of a line whose slope has an interval
+RESAMPLES = 2_000
+
+
+@dataclass(frozen=True)
+class Decay:
+    """alpha and its interval; the window of k, from 1, both ends in; the constant max k^alpha sigma_k over it; and R^2."""
+
+    alpha: float
+    interval: tuple[float, float]
+    window: tuple[int, int]
+    constant: float
+    straightness: float
+
+
+def decay_exponent(
+    values: Float[np.ndarray, " values"],
+    window: tuple[int, int] | None = None,
+    floor: float = 1e-13,
+    level: float = 0.95,
+    seed: int = 0,
+) -> Decay:
+    """The exponent of the values in the window (default: from the second to the last one above `floor` times the largest).
+
+    >>> found = decay_exponent(np.arange(1.0, 65.0) ** -1.5)
+    >>> round(found.alpha, 9), found.window
+    (1.5, (2, 64))
+    """
+    values = np.asarray(values, np.float64)
+    usable = int((values > floor * values.max(initial=0.0)).sum())
+    first, last = (2, usable) if window is None else window
+    if not 1 <= first <= last:
+        raise BadInput(f"a window of singular values goes from k >= 1 to a larger k, not from {first} to {last}")
+    last = min(last, usable)
+    if last - first + 1 < FEWEST:
+        raise BadInput(
+            f"a slope with an interval needs {FEWEST} singular values above {floor:g} of the largest, the window has"
+            f" {max(0, last - first + 1)}"
+        )
+    k = np.arange(first, last + 1, dtype=np.float64)
+    x, y = np.log(k), np.log(values[first - 1 : last])
+    centred = x - x.mean()
+    spread = float(centred @ centred)
+    slope = float(centred @ y) / spread
+    residuals = y - y.mean() - slope * centred
+    # Residuals of a fit with two parameters are too small by this factor.
+    widened = residuals * np.sqrt(len(k) / (len(k) - 2))
+    draws = np.random.default_rng(seed).choice(widened, size=(RESAMPLES, len(k)))
+    slopes = slope + draws @ centred / spread
+    low, high = np.quantile(-slopes, [(1 - level) / 2, (1 + level) / 2])
+    total = float(((y - y.mean()) ** 2).sum())
+    straight = 1.0 if total == 0 else 1 - float(residuals @ residuals) / total
+    constant = float(np.max(k ** (-slope) * values[first - 1 : last]))
+    return Decay(-slope, (float(low), float(high)), (first, last), constant, straight)

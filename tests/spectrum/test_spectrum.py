@@ -1,0 +1,127 @@
+"""Norms, ranks, products and decay exponents: against their definitions, exact cases and ball arithmetic."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from flint import acb_mat, arb_mat, ctx
+
+from certiformer.errors import BadInput
+from certiformer.spectrum import decay_exponent, norms, product_values, ranks, singular_values, value_error
+from theorems.sine_matrices import OUTPUT, SCORES, VALUE, matrix
+
+
+@pytest.mark.parametrize(
+    ("w", "wanted"),
+    [
+        (SCORES, (1.053830, 1.964111, 5.508891, 5.516211, 13.753358, 2.065609, 2.220175)),
+        (VALUE, (1.171060, 2.183909, 6.140728, 6.140019, 15.961412, 2.717646, 2.298694)),
+        (OUTPUT, (1.027004, 1.947372, 5.473852, 5.476284, 13.963771, 2.066688, 2.090878)),
+    ],
+)
+def test_reference_norms(w, wanted):
+    n = norms(w)
+    found = (
+        n.spectral, n.frobenius, n.l21_columns, n.l21_rows, n.l11, n.largest_column_l1, n.largest_row_l1,
+    )  # fmt: skip
+    assert tuple(round(x, 6) for x in found) == wanted
+
+
+def test_the_orientation_is_what_the_names_say():
+    w = np.array([[3.0, 4.0, 0.0], [0.0, 0.0, 12.0]])
+    n, t = norms(w), norms(w.T)
+    assert (n.l21_rows, n.l21_columns) == (17.0, 19.0) == (t.l21_columns, t.l21_rows)
+    assert (n.largest_row_l1, n.largest_column_l1) == (12.0, 12.0) and n.largest_row_l2 == 12.0
+    assert t.largest_row_l2 == 12.0 and t.largest_column_l1 == 12.0
+    assert n.l11 == t.l11 == 19.0
+
+
+def exact_largest_value(w):
+    """sqrt of the largest eigenvalue of W^T W in balls."""
+    ctx.prec = 200
+    gram = arb_mat(w.T.tolist()) * arb_mat(w.tolist())
+    eigenvalues = [z.real for z in acb_mat(gram).eig(multiple=True)]
+    return max(eigenvalues, key=lambda x: float(x.mid())).sqrt()
+
+
+@pytest.mark.parametrize("shape", [(6, 6), (5, 9), (60, 3)])
+def test_the_error_bar_holds(shape):
+    """Against balls, for both routes (60 x 3 goes through the Gram matrix)."""
+    for s in (0.3, 1.1, 2.7):
+        w = matrix(*shape, s)
+        n, exact = norms(w), exact_largest_value(w)
+        assert abs(exact - n.spectral) <= n.spectral_error
+        assert n.spectral_error < 1e-11 * n.spectral
+
+
+def test_both_routes_agree_at_the_large_end():
+    w = matrix(400, 20, 0.7)
+    direct = np.linalg.svd(w, compute_uv=False)
+    bar = value_error(float(np.linalg.norm(w)), float(direct[0]), (400, 20))
+    assert abs(singular_values(w)[0] - direct[0]) <= bar
+    assert np.allclose(singular_values(w.T), direct, rtol=1e-10)
+
+
+def test_extreme_weights():
+    assert norms(np.full((3, 3), 1e300)).spectral == pytest.approx(3e300, rel=1e-12)
+    assert norms(np.full((2, 2), 5e-324)).frobenius > 0
+    zero = norms(np.zeros((4, 2)))
+    assert zero.spectral == zero.l11 == zero.spectral_error == 0
+    assert math.isnan(norms(np.array([[np.nan, 1.0]])).spectral) and math.isnan(norms(np.array([[np.inf]])).l11)
+    assert norms(np.array([[-2.0]])).spectral == 2
+    assert norms(np.zeros((0, 3))).spectral == 0
+
+
+def test_ranks():
+    """A product of rank 3 has rank 3; a peer reports 200."""
+    rng = np.random.default_rng(0)
+    w = rng.normal(size=(200, 3)) @ rng.normal(size=(3, 200))
+    found = ranks(singular_values(w), 200)
+    assert found.numerical == 3
+    assert (
+        1 <= found.stable <= 3 and 1 <= found.participation <= found.effective <= 3 + 1e-9
+    )  # the noise counts a little
+    assert ranks(np.ones(5), 5).effective == pytest.approx(5)
+    assert ranks(np.zeros(3), 3).numerical == 0
+    assert ranks(np.array([1.0, 1e-3]), 2, tolerance=1e-2).numerical == 1
+    assert math.isnan(ranks(np.array([np.nan]), 1).stable)
+
+
+def test_products_through_their_cores():
+    rng = np.random.default_rng(1)
+    a, b = rng.normal(size=(3, 40, 5)), rng.normal(size=(3, 40, 5))
+    found = product_values(a, b)
+    assert found.shape == (3, 5)
+    for h in range(3):
+        assert np.allclose(found[h], np.linalg.svd(a[h] @ b[h].T, compute_uv=False)[:5], rtol=1e-12)
+    wide = product_values(rng.normal(size=(2, 3)), rng.normal(size=(4, 3)))
+    assert wide.shape == (2,)
+
+
+def test_small_values_of_a_product_keep_their_digits():
+    """sigma = 1 and 1e-12: a Gram matrix of either would lose the second."""
+    q = np.linalg.qr(np.random.default_rng(2).normal(size=(30, 2)))[0]
+    assert product_values(q * [1.0, 1e-6], q * [1.0, 1e-6]) == pytest.approx([1.0, 1e-12], rel=1e-9)
+
+
+def test_the_exponent_and_its_interval():
+    k = np.arange(1.0, 101.0)
+    assert decay_exponent(k**-0.55).alpha == pytest.approx(0.55, abs=1e-12)
+    assert decay_exponent(3 * k**-2.0, window=(5, 50)).constant == pytest.approx(3)
+    rng, hits = np.random.default_rng(0), 0
+    for seed in range(200):
+        noisy = k**-1.0 * np.exp(0.2 * rng.normal(size=100))
+        low, high = decay_exponent(noisy, seed=seed).interval
+        hits += low <= 1 <= high
+    assert 180 <= hits <= 199  # 95 % of 200, within four standard deviations
+
+
+def test_rounding_never_enters_the_window():
+    values = np.concatenate([np.arange(1.0, 9.0) ** -1, np.full(50, 1e-16)])
+    assert decay_exponent(values).window == (2, 8)
+    with pytest.raises(BadInput, match="needs 4 singular values above 1e-13 of the largest, the window has 2"):
+        decay_exponent(np.array([1.0, 0.5, 0.3]))
+    with pytest.raises(BadInput, match="not from 3 to 2"):
+        decay_exponent(values, window=(3, 2))
