@@ -85,7 +85,8 @@ THEOREM = Theorem(
 def gap(complexity: Number, largest_loss: Number, examples: int, delta: Number) -> arb:
     """2 Rad + 3 b sqrt(log(2 / delta) / (2 m)), where the complexity is that of the losses."""
     require_positive(number_of_examples=examples)
-    require_probability(float(delta) if not isinstance(delta, arb) else float(delta.mid()))
+    if not 0 < ball(delta) < 1:
+        raise BadInput(f"the probability of failure is between 0 and 1, not {delta}")
     return 2 * ball(complexity) + 3 * ball(largest_loss) * ((2 / ball(delta)).log() / (2 * ball(examples))).sqrt()
 
 

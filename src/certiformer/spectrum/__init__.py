@@ -7,5 +7,6 @@ from certiformer.spectrum.norms import norms as norms
 from certiformer.spectrum.products import product_values as product_values
 from certiformer.spectrum.ranks import Ranks as Ranks
 from certiformer.spectrum.ranks import ranks as ranks
+from certiformer.spectrum.values import largest_value as largest_value
 from certiformer.spectrum.values import singular_values as singular_values
 from certiformer.spectrum.values import value_error as value_error

@@ -35,6 +35,15 @@ def singular_values(w: Float[np.ndarray, "rows columns"]) -> Float[np.ndarray, "
     return np.sqrt(np.maximum(squares, 0.0))
 
 
+def largest_value(w: Float[np.ndarray, "rows columns"]) -> float:
+    """The largest singular value, by the Gram matrix: for comparisons, where the others are not needed.
+
+    >>> largest_value(np.diag([1.0, 3.0, 2.0]))
+    3.0
+    """
+    return float(np.sqrt(max(np.linalg.eigvalsh(gram(w)).max(initial=0.0), 0.0)))
+
+
 def gram(w: Float[np.ndarray, "rows columns"]) -> Float[np.ndarray, "side side"]:
     """W^T W or W W^T, whichever is smaller, in float64, a part of the rows at a time."""
     tall = w if w.shape[0] >= w.shape[1] else w.T

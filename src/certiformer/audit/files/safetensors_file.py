@@ -1,0 +1,91 @@
+"""safetensors: one file, or the shards of an index, through the library of the format, memory-mapped.
+
+The library checks headers itself: lengths, offsets that overlap or leave the file, shapes that do not fit. What is
+checked here is what it does not know: that an index names files of its own folder only, that no shard is missing, and
+that every name of the index is where it says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from certiformer.audit.files.tensors import INTEGERS, WEIGHTS, TensorInfo
+from certiformer.certificate import parse_json, read_bytes
+from certiformer.errors import BadInput
+
+LARGEST_INDEX = 64 << 20  # bytes; the index of a thousand-layer model has less than one
+
+
+def read_headers(paths: Iterable[Path]) -> tuple[dict[str, TensorInfo], dict[str, Any], dict[str, Path]]:
+    """Names and sizes of the tensors of several files, their metadata, and the file of each tensor."""
+    infos: dict[str, TensorInfo] = {}
+    metadata: dict[str, Any] = {}
+    homes: dict[str, Path] = {}
+    for path in paths:
+        with opened(path) as handle:
+            metadata.update(handle.metadata() or {})
+            for name in handle.keys():  # noqa: SIM118 (a handle is no mapping)
+                part = handle.get_slice(name)
+                stored = str(part.get_dtype())
+                if stored not in (*WEIGHTS, *INTEGERS):
+                    raise BadInput(f"the tensor {name!r} in {path.name} is stored as {stored}, which cannot be audited")
+                if name in infos:
+                    raise BadInput(f"the tensor {name!r} is in {homes[name].name} and in {path.name}")
+                infos[name] = TensorInfo(tuple(int(side) for side in part.get_shape()), stored, path.name)
+                homes[name] = path
+    return infos, metadata, homes
+
+
+def read_tensor(path: Path, name: str) -> np.ndarray:
+    """One tensor of a file."""
+    with opened(path) as handle:
+        return handle.get_tensor(name)
+
+
+def opened(path: Path) -> Any:
+    """The file, with one sentence for whatever is wrong with it."""
+    import ml_dtypes  # noqa: F401 (gives NumPy the type bfloat16)
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        return safe_open(str(path), "np")
+    except SafetensorError as problem:
+        reason = str(problem).removeprefix("Error while deserializing header: ")
+        raise BadInput(f"{path} is not a safetensors file: {reason}") from None
+    except FileNotFoundError:
+        raise BadInput(f"{path} does not exist") from None
+    except OSError as problem:
+        raise BadInput(f"{path} cannot be read: {problem.strerror or problem}") from None
+
+
+def shards_of(index: Path) -> list[Path]:
+    """The files of an index, which are all beside it."""
+    if index.stat().st_size > LARGEST_INDEX:
+        raise BadInput(f"{index} is larger than any index of shards")
+    data = parse_json(read_bytes(index), index.name)
+    places = data.get("weight_map") if isinstance(data, dict) else None
+    if not isinstance(places, dict) or not places or not all(isinstance(file, str) for file in places.values()):
+        raise BadInput(f"{index} is not an index of shards: its weight_map does not name a file for each tensor")
+    names = sorted(set(places.values()))
+    odd = next((name for name in names if Path(name).name != name or not name.endswith(".safetensors")), None)
+    if odd is not None:
+        raise BadInput(f"{index.name} names the file {odd!r}, which is not a safetensors file of the same folder")
+    missing = [name for name in names if not (index.parent / name).is_file()]
+    if missing:
+        raise BadInput(
+            f"{len(missing)} of the {len(names)} shards of {index.name} are missing, the first is {missing[0]}"
+        )
+    return [index.parent / name for name in names]
+
+
+def check_index(index: Path, infos: dict[str, TensorInfo]) -> None:
+    """Every tensor is in the shard that the index says, and no tensor is missing."""
+    places = parse_json(read_bytes(index), index.name)["weight_map"]
+    for name, file in places.items():
+        if name not in infos:
+            raise BadInput(f"{index.name} says that {name!r} is in {file}, where it is not")
+        if infos[name].file != file:
+            raise BadInput(f"{index.name} says that {name!r} is in {file}; it is in {infos[name].file}")
