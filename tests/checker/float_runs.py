@@ -202,6 +202,10 @@ def _head(options, w, name, group, head, sizes, u, longest, m):
 def _weights(kind, scores, m):
     if not scores or kind == "linear":
         return scores
+    if kind == "relu":
+        return {j: max(s, 0.0) for j, s in scores.items()}
+    if kind == "nearest":
+        scores, kind = {j: -abs(s) for j, s in scores.items()}, "hard"
     top = max(scores.values())
     if kind == "hard":
         best = [j for j in scores if scores[j] == top]

@@ -34,9 +34,15 @@ AGREEMENT = 1e-9
 CONTINUOUS = {name: options for name, options in OPTIONS.items() if name != "ids"}
 MORE = {
     "hard, biases": {"blocks": (Block(Attention(TWO_GROUPS, kind="hard", bias=True, score_bias="table")),)},
+    "nearest, causal": {"blocks": (Block(Attention(TWO_GROUPS, kind="nearest", bias=True, mask="causal")),)},
     "linear, toeplitz, no residual": {
         "blocks": (Block(Attention(TWO_GROUPS, kind="linear", score_bias="toeplitz", residual=False)),),
         "registers": 2,
+    },
+    "relu attention, loops": {
+        "blocks": (Block(Attention(TWO_GROUPS, kind="relu", score_bias="table", mask="causal")),),
+        "registers": 1,
+        "loops": 2,
     },
     "gelu, pre-norm, loops": {
         "blocks": (Block(Attention(TWO_GROUPS, mask="causal"), FeedForward(4, "gelu"), Norm("pre")),),

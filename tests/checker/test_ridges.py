@@ -19,7 +19,7 @@ from certiformer.checker.taylor import value_ball
 from certiformer.checker.weights import read_model
 from certiformer.construct.gather_block import gather_transformer
 from certiformer.construct.method import Shape
-from certiformer.model import Attention, Block, Config, FeedForward, Heads, Input, Readout, Transformer
+from certiformer.model import Attention, Block, Config, FeedForward, Heads, Input, Norm, Readout, Transformer
 from certiformer.model.store import tensors_to_bytes
 from certiformer.search.ridge_proof import prove_by_ridges
 from certiformer.target import parse_domain, parse_formula
@@ -257,15 +257,17 @@ def test_a_changed_weight_is_refused(name):
         prove(found.proof, changed, _boxes(b""))
 
 
-def test_attention_that_looks_at_the_input_cannot_pass_as_a_gather():
+LOOKING = Block(Attention((Heads(2, 2, 2),)), FeedForward(5))
+
+
+def two_tokens(*blocks: Block, loops: int = 1) -> Config:
+    return Config(Input("continuous", 2, width=1), 4, 1, Readout("token", token=0), blocks=blocks, loops=loops)
+
+
+@pytest.mark.parametrize("config", [two_tokens(LOOKING), two_tokens(LOOKING, LOOKING)], ids=["one block", "two blocks"])
+def test_attention_that_looks_at_the_input_cannot_pass_as_a_gather(config):
     # Random attention: the feed-forward input is not affine; its distance from affine is charged, so the bound is true.
-    config = Config(
-        Input("continuous", tokens=2, width=1),
-        width=4,
-        outputs=1,
-        readout=Readout("token", token=0),
-        blocks=(Block(Attention((Heads(2, 2, 2),)), FeedForward(5)),),
-    )
+    # In two blocks the units of the first one bend, too.
     model = Transformer.random(config, seed=0)
     domain = BallDomain(parse_domain("[-1,1]^2"))
     network = network_of(model)
@@ -286,18 +288,19 @@ def test_attention_that_looks_at_the_input_cannot_pass_as_a_gather():
     assert 1e-4 < worst <= allowed
 
 
-def test_layer_norm_and_two_blocks_are_refused():
-    domain = BallDomain(parse_domain("[-1,1]^2"))
-    block = Block(Attention((Heads(1, 1, 1),)), FeedForward(3))
-    config = Config(
-        Input("continuous", tokens=2, width=1),
-        width=4,
-        outputs=1,
-        readout=Readout("token", token=0),
-        blocks=(block, block),
-    )
-    with pytest.raises(Refused, match="one block"):
-        units_of(network_of(Transformer.random(config, seed=0)), domain)
+@pytest.mark.parametrize(
+    "config",
+    [
+        two_tokens(replace(LOOKING, norm=Norm("pre"))),
+        two_tokens(replace(LOOKING, norm=Norm("post")), LOOKING),
+        two_tokens(LOOKING, loops=2),
+        two_tokens(),
+    ],
+    ids=["norm", "norm before", "loops", "no block"],
+)
+def test_layer_norm_and_loops_are_refused(config):
+    with pytest.raises(Refused, match="without layer norm, applied once"):
+        units_of(network_of(Transformer.random(config, seed=0)), BallDomain(parse_domain("[-1,1]^2")))
 
 
 def test_outputs_take_the_largest_and_need_every_child():

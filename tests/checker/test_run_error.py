@@ -315,13 +315,13 @@ def test_short_lists_give_the_same_bound(monkeypatch):
     model = cast(theorem_run("sin(x1)", "[0, 2*pi]", "0.001").model, "float32")
     network, domain = network_of(model), BallDomain(parse_domain("[0, 2*pi]"))
     lists = []
-    shorten = analysis._Walk._shorten
+    shorten = analysis.Walk._shorten
 
     def watched(self, key, known, *rest):
         lists.append(None if known is None else len(known.kept))
         shorten(self, key, known, *rest)
 
-    monkeypatch.setattr(analysis._Walk, "_shorten", watched)
+    monkeypatch.setattr(analysis.Walk, "_shorten", watched)
     short = bound_of(network, domain, "float32", cells=32)
     assert min(n for n in lists if n is not None) < 0.3 * network.registers
     monkeypatch.setattr(analysis, "LIGHT", arb(0))

@@ -7,10 +7,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from certiformer.compiler.gadgets.piecewise import interpolated
 from certiformer.compiler.gadgets.ridge import additive, choose_ridge
 from certiformer.compiler.gadgets.scores import parts_for
 from certiformer.compiler.linear_form import Form
+from certiformer.construct.table_units import interpolated
 
 RNG = np.random.default_rng(0)
 
@@ -86,9 +86,13 @@ def test_ridges_and_sums_reproduce_their_table() -> None:
         y = sorted({Fraction(int(v), 2) for v in RNG.integers(-5, 9, 4)})
         f = [[int(RNG.integers(0, 3)) for _ in y] for _ in x]
         found = choose_ridge(x, y, f)
-        at = dict(found.points)
+        base, units = interpolated(found.points)
         a, b = found.factors
-        assert all(at[a * p + b * q] == f[i][j] for i, p in enumerate(x) for j, q in enumerate(y))
+
+        def at(s: Fraction, base=base, units=units) -> Fraction:
+            return base + sum(factor * max(slope * s + bias, 0) for (slope, bias), factor in units)
+
+        assert all(at(a * p + b * q) == f[i][j] for i, p in enumerate(x) for j, q in enumerate(y))
     assert additive([[1, 2], [4, 5]]) == ((0, 3), (1, 2))
     assert additive([[1, 2], [4, 6]]) is None
 

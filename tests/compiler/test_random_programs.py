@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from certiformer.compiled import compile as certified
 from certiformer.compiled.decode import Decoder
 from certiformer.compiler.driver import compile_program
 from certiformer.rasp import evaluate
@@ -46,3 +47,18 @@ def test_random_programs_agree_with_the_interpreter(block: int) -> None:
 @pytest.mark.parametrize("seed", range(200))
 def test_random_programs_agree_up_to_length_6(seed: int) -> None:
     assert differs(seed, 6, 729) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(200))
+def test_certificates_of_random_programs_check_at_length_6(seed: int) -> None:
+    made = certified(random_valid_program(seed, VOCAB, 6), VOCAB, 6)
+    assert made.certified, made.certificate.reason
+
+
+# Undefined values near a knot, True beside a mean 1, a sum nobody asks for, cells that rounding leaves below zero, and
+# numbers too many to list of which only the definedness is read.
+@pytest.mark.parametrize("seed", [94, 105, 182, 110, 45])
+def test_certificates_that_were_hard_to_get(seed: int) -> None:
+    made = certified(random_valid_program(seed, VOCAB, 6), VOCAB, 6)
+    assert made.certified, made.certificate.reason

@@ -38,7 +38,7 @@ def test_what_is_planned_is_built_and_close(formula, on, epsilon, most, is_fitte
     assert found.bound <= float(epsilon)
     model = found.realise().model
     assert found.size() == Size.of(model)
-    low, high = found._arrays()[1:3]
+    low, high = found.gather_arguments()[1:3]
     points = low + (high - low) * np.random.default_rng(2).random((3_000, len(low)))
     error = np.abs(model.evaluate(points) - as_numpy(target.program)(points)).max()
     # Rounding of values up to 10 in the run; the bound itself is sampled finely, not proved.

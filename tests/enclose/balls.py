@@ -263,6 +263,8 @@ def _allowed(attention, tensors, prefix, i, j) -> bool:
 def _weights(kind, scores):
     if kind == "linear":
         return scores
+    if kind == "relu":
+        return [s.max(arb(0)) for s in scores]
     if kind == "softmax":
         best = scores[0]
         for s in scores[1:]:

@@ -58,6 +58,7 @@ CASES = {
     ),
     "hard": config(Attention(HEADS, kind="hard", scale="unit"), code=Code("one-hot", offset=1), readout=Readout("sum")),
     "linear": config(Attention(HEADS, kind="linear", bias=True), code=Code("circle", offset=0, period=3)),
+    "relu attention": config(Attention(HEADS, kind="relu", bias=True, mask="causal"), registers=1),
     "relu": config(Attention((Heads(1, 4, 4),)), FeedForward(6), code=Code("sinusoidal", offset=0, width=4)),
     "pre-norm": config(Attention((Heads(1, 4, 4),)), FeedForward(5), Norm("pre"), code=Code("table")),
     "post-norm": config(
@@ -178,3 +179,10 @@ def test_token_ids_have_no_enclosure():
     model = Transformer.random(Config(Input("ids", 2, vocabulary=3), 2, 1, Readout("mean")), seed=0)
     with pytest.raises(BadInput, match="token ids"):
         enclose_model(model, 1)
+
+
+def test_nearest_attention_has_no_enclosure():
+    blocks = (Block(Attention((Heads(1, 1, 1),), "nearest")),)
+    model = Transformer.random(Config(Input("continuous", 2, width=1), 2, 1, Readout("mean"), blocks), seed=0)
+    with pytest.raises(BadInput, match="nearest attention has no enclosure here"):
+        enclose_model(model, 1)(np.zeros(2), np.ones(2))

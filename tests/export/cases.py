@@ -51,6 +51,12 @@ CASES = {
         "code": Code("sinusoidal", offset=1, width=3),
         "readout": Readout("sum"),
     },
+    "relu attention": {
+        "blocks": (Block(Attention(TWO, "relu", bias=True, mask="table", score_bias="table"), FeedForward(3)),),
+        "registers": 1,
+        "readout": Readout("sum"),
+    },
+    "nearest": {"blocks": (Block(Attention(TWO, "nearest", bias=True, mask="causal"), FeedForward(3)),)},
     "ids": {
         "input": Input("ids", 4, vocabulary=7),
         "blocks": (

@@ -6,7 +6,7 @@ import pytest
 from certiformer.model import Attention, Block, Code, Config, FeedForward, Heads, Input, Readout, Transformer
 
 
-@pytest.mark.parametrize("kind", ["softmax", "hard", "linear"])
+@pytest.mark.parametrize("kind", ["softmax", "hard", "nearest", "linear", "relu"])
 def test_a_batch_agrees_with_its_points(kind):
     heads = (Heads(2, 3, 2), Heads(1, 2, 4))
     config = Config(

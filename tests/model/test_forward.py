@@ -103,7 +103,7 @@ def test_gradients_are_finite_behind_masked_rows():
     assert np.abs(gradients.tensors["blocks.0.attention.groups.0.query"]).max() > 0
 
 
-@pytest.mark.parametrize("kind", ["softmax", "hard", "linear"])
+@pytest.mark.parametrize("kind", ["softmax", "hard", "nearest", "linear", "relu"])
 @pytest.mark.parametrize("mask", ["none", "causal"])
 def test_nan_is_never_swallowed(kind, mask):
     model = model_of(blocks=attention(kind=kind, mask=mask), readout=Readout("token", 2))

@@ -156,6 +156,8 @@ SELECTORS = [
     (Select(tokens, tokens, Comparison.LT) | (SAME & ALL), {"reflexive"}), (Select(indices, tokens, Comparison.EQ), {"single"}), (Select(tokens, indices, Comparison.EQ), set()),
     (SAME & Select(NUMBER, NUMBER, Comparison.EQ), {"single", "reflexive"}), (Select(NUMBER, NUMBER, Comparison.EQ), {"reflexive"}),
     (SAME & Select(NUMBER, length, Comparison.EQ), {"single"}), (Select(indices, indices, lambda k, q: q == k + 1), {"single"}),
+    (Select(indices, indices - 3, Comparison.GT), {"reflexive"}), (Select(indices, indices - 3, Comparison.LT), set()),
+    (Select(tokens + 1, tokens, Comparison.GEQ), {"reflexive"}), (Select(indices, 3 - indices, Comparison.NEQ), set()),
     (Select(indices, indices, lambda k, q: abs(q - k) < 2), {"reflexive"}), (~SO_FAR, set()), (Select(tokens, tokens, Comparison.FALSE), {"single"}),
     (Select(tokens, Full(1), Comparison.EQ) & Select(SelectorWidth(Select(tokens, Full(1), Comparison.EQ) & SO_FAR), Full(1), Comparison.EQ), {"single"}),
     (Select(tokens, Full(2), Comparison.EQ) & Select(SelectorWidth(Select(tokens, Full(1), Comparison.EQ) & SO_FAR), Full(1), Comparison.EQ), set()),

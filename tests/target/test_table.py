@@ -8,7 +8,7 @@ from fractions import Fraction
 import pytest
 
 from certiformer.errors import BadInput
-from certiformer.target import SortMap, Table, any_target_from_text
+from certiformer.target import CountMap, InductionMap, SortMap, Table, WidthMap, any_target_from_text
 from certiformer.target.table import finite_from_text
 
 
@@ -86,3 +86,40 @@ def test_formulas_are_still_read_as_formulas():
     assert finite_from_text('{"format":"certiformer-target-1"}') is None
     with pytest.raises(BadInput):
         any_target_from_text('{"format":"certiformer-target-1"}')
+
+
+MAPS = [SortMap("s", 3, 4), CountMap("c", 3, 4, "count"), CountMap("p", 2, 4, "parity"), CountMap("m", 2, 5, "majority"),
+        WidthMap("h", 2, 3), InductionMap("i", 3, 3)]  # fmt: skip
+
+
+@pytest.mark.parametrize("target", MAPS, ids=lambda target: target.source)
+def test_maps_on_sequences_have_one_file_and_list_their_rows(target):
+    assert any_target_from_text(target.to_text()) == target
+    rows = dict(target.rows)
+    assert len(rows) == target.count == target.alphabet**target.tokens
+    assert all(len(outputs) == target.outputs and target.find(inputs) == outputs for inputs, outputs in rows.items())
+    assert f"{target.alphabet}^{target.tokens}" in target.sentence("0.1")
+    for change in (
+        {"tokens": 0},
+        {"tokens": "4"},
+        {"alphabet": True},
+        {"what": "product"},
+        {"extra": 1},
+        {"norm": "l2"},
+    ):
+        text = json.dumps(json.loads(target.to_text()) | change, sort_keys=True, separators=(",", ":")) + "\n"
+        with pytest.raises(BadInput):
+            finite_from_text(text)
+
+
+def test_maps_mean_what_they_say():
+    assert dict(CountMap("m", 2, 2, "majority").rows) == {
+        (0, 0): (1, 0), (0, 1): (0, 0), (1, 0): (0, 0), (1, 1): (0, 1),
+    }  # fmt: skip
+    assert CountMap("p", 3, 5, "parity").answer([1, 2, 1, 0, 1]) == [1]
+    assert WidthMap("h", 3, 4).answer([2, 2, 0, 2]) == [3, 3, 1, 3]
+    assert InductionMap("i", 2, 3).answer([0, 0, 1]) == [0, 0, 1, 0, 0, 0]
+
+
+def test_a_format_that_is_no_word_is_no_finite_target():
+    assert finite_from_text('{"format":["certiformer-sort-1"]}') is None

@@ -23,7 +23,7 @@ def test_every_work_has_an_author_and_the_year_of_its_key(key):
     parts = re.fullmatch(r"([a-z]+)(\d{4})b?", key)  # b: the second work of an author and a year
     assert parts is not None
     assert fields["year"] == parts[2]
-    assert fields["author"].partition(",")[0].lower().replace("é", "e").startswith(parts[1])
+    assert fields["author"].partition(",")[0].lower().removeprefix("von ").replace("é", "e").startswith(parts[1])
     if "eprint" in fields:
         assert re.fullmatch(r"\d{4}\.\d{4,5}", fields["eprint"])
 

@@ -11,15 +11,19 @@ from certiformer.checker.balls import working_precision
 from certiformer.checker.points import FiniteProblem, PointNetwork
 from certiformer.checker.rules import Refused, exact_sort, finite
 from certiformer.checker.weights import read_model
-from certiformer.construct.sort_alphabet import sort_proof, sort_transformer
+from certiformer.construct.sort_alphabet import sort_network
 from certiformer.model import Transformer
 from certiformer.model.store import tensors_to_bytes
-from certiformer.search.finite import build_sort
+from certiformer.search.sequences import build_sort
 from certiformer.target import SortMap
 from negative.forge import reseal
 
 working_precision()
 NODE = Theorem("1", "exact_sort")
+
+
+def sort_transformer(alphabet: int, tokens: int) -> Transformer:
+    return Transformer(*sort_network(alphabet, tokens))
 
 
 def problem_of(model: Transformer, alphabet: int, tokens: int) -> FiniteProblem:
@@ -46,6 +50,15 @@ def test_random_sequences_are_sorted(alphabet, tokens):
     assert exact_sort.check(NODE, problem_of(model, alphabet, tokens)) < 1e-24
     letters = np.random.default_rng(0).integers(0, alphabet, (200, tokens))
     outputs = model.evaluate(letters).reshape(200, tokens, alphabet)
+    assert np.array_equal(outputs.argmax(axis=2), np.sort(letters, axis=1))
+
+
+@pytest.mark.slow
+def test_a_thousand_tokens_over_a_hundred_symbols():
+    model = sort_transformer(100, 1000)
+    assert exact_sort.check(NODE, problem_of(model, 100, 1000)) < 1e-20
+    letters = np.random.default_rng(0).integers(0, 100, (20, 1000))
+    outputs = model.evaluate(letters).reshape(20, 1000, 100)
     assert np.array_equal(outputs.argmax(axis=2), np.sort(letters, axis=1))
 
 
@@ -106,7 +119,7 @@ def test_a_run_folder_is_certified_and_a_forged_one_is_not(tmp_path):
     assert "4^5 = 1,024 sequences" in verdict.sentence
     reseal(tmp_path / "sort", proof=Finite("1e-20"))
     assert check(tmp_path / "sort").accepted  # the same claim, row by row
-    reseal(tmp_path / "sort", proof=sort_proof(), target=SortMap("sort", 5, 5).to_text().encode())
+    reseal(tmp_path / "sort", proof=Theorem("1e-15", "exact_sort"), target=SortMap("sort", 5, 5).to_text().encode())
     assert check(tmp_path / "sort").outcome == "refused"
     reseal(
         tmp_path / "sort",

@@ -71,6 +71,12 @@ def test_a_blunt_head_is_refused():
                 prove_looped(machine, config, blunt)
 
 
+def test_scores_that_overflow_are_refused():
+    """inf - inf would be the score of a run."""
+    with pytest.raises(Refused, match="may exceed the largest finite float32"):
+        arrival_bounds(400, 9, 2.0**125, "float32")
+
+
 def one_pass(tensors: dict[str, Tensor], tokens: np.ndarray) -> np.ndarray:
     """The read-out after one pass in NumPy, for rows of tokens."""
     t = {name: np.array(tensor.data).reshape(tensor.shape) for name, tensor in tensors.items()}

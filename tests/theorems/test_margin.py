@@ -412,6 +412,30 @@ def test_an_inexact_cell_is_cleared_exactly_by_one_unit():
     assert cleared(one, 0, -one // 2, 0).worst > one // 4  # half is left
 
 
+def test_a_cell_that_rounding_may_leave_below_zero_is_cleared_exactly_by_two_units():
+    from certiformer.checker.margin.cases import settle
+    from certiformer.checker.margin.state import Content
+    from certiformer.checker.margin.tables import directions, gathered
+    from certiformer.checker.margin.variables import Variables
+
+    variables = Variables(graph_from_text(built("copy", 4).program))
+    one = 1 << 128
+    old = Content(variables.tokens, [0, one, -one], [one // 1000] * 3, 0, one // 1000, 0)
+    arithmetic = Arithmetic("float32")
+
+    def cleared(*units: tuple[int, int, int]):
+        found = directions(arithmetic, variables, [old], [({0: k}, b, {0: a}) for k, b, a in units])
+        return settle(arithmetic, variables, gathered(0, found, 0, old), None, "")
+
+    up, down = (one, 0, -one), (-one, 0, one)
+    assert cleared(up, down).worst == 0
+    assert cleared(up).worst >= one  # what is below zero is left
+    assert cleared(up, (-one, 0, one // 2)).worst >= one // 2
+    assert cleared(up, (-one, 0, -one)).worst >= 2 * one  # the wrong sign
+    assert cleared(up, (-one, one // 2, one)).worst >= one // 4  # both active between 0 and 1/2
+    assert cleared(up, down, down).worst >= one
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_random_programs(seed):
     from certiformer.compiler.driver import compile_program

@@ -9,8 +9,8 @@ In the folder of a compiled program (`program.json` and `circuit.json` instead o
 that the decoded output is the program's, for every input and at every position; epsilon is 0 (see the rule *margin*).
 
 `run_error` is a second claim, made only where the field is present: at every point of the box whose coordinates are
-numbers of the stored dtype, a run in that dtype differs from T by at most this much (what counts as a run:
-`checker.rounding`).
+numbers of the stored dtype, or at every sequence over the alphabet, a run in that dtype differs from T by at most this
+much (what counts as a run: `checker.rounding`).
 """
 
 from __future__ import annotations

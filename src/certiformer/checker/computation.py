@@ -17,8 +17,11 @@ from pathlib import Path
 from typing import Any
 
 from certiformer.certificate import (
+    AUTOMATON,
     CERTIFICATE,
     CONFIG,
+    GATES,
+    LEARNER,
     MACHINE,
     MODEL,
     Certificate,
@@ -37,6 +40,16 @@ Files = Mapping[str, bytes]
 # The theorems of this kind of claim, each with the description that it speaks of.
 RULES = {
     "looped_machine": MACHINE,
+    "chain_of_thought_machine": MACHINE,
+    "encoder_decoder_machine": MACHINE,
+    "looped_automaton": AUTOMATON,
+    "chain_of_thought_automaton": AUTOMATON,
+    "log_depth_automaton": AUTOMATON,
+    "chain_of_thought_circuit": GATES,
+    "in_context_gradient": LEARNER,
+    "in_context_ridge": LEARNER,
+    "in_context_relu": LEARNER,
+    "in_context_selection": LEARNER,
 }
 
 

@@ -35,7 +35,7 @@ _OPTIONS = {
     "heads": list, "bias": _FLAG, "scale": ("inverse-sqrt", "unit"), "mask": ("none", "causal", "table"),
     "score_bias": ("none", "table", "toeplitz"), "residual": _FLAG,
 }  # fmt: skip
-_ATTENTION: dict[str, dict] = dict.fromkeys(("softmax", "hard", "linear"), _OPTIONS)
+_ATTENTION: dict[str, dict] = dict.fromkeys(("softmax", "hard", "nearest", "linear", "relu"), _OPTIONS)
 _HEADS = {"count": 1, "key": 1, "value": 1}
 _FFN: dict[str, dict] = dict.fromkeys(("relu", "gelu", "identity"), {"width": 1, "residual": _FLAG})
 _NORM = {"layer": {"place": ("pre", "post"), "epsilon": float}}

@@ -1,7 +1,7 @@
 """The checker's forward pass: any stored transformer with continuous inputs, in Taylor forms.
 
 This is the one allowed second implementation of the transformer; tests hold it equal to `certiformer.model`. It follows
-the definition in `docs/model.md` literally, in real-number semantics: codes, masks, softmax / hard / linear attention,
+the definition in `docs/model.md` literally, in real-number semantics: codes, masks, every kind of attention,
 feed-forward, residuals, layer norm, loops and read-outs. A point is a box of radius zero.
 
 Softmax is enclosed by the *tilt*. Write s_j = c_j + y_j with any constants c_j (the scores at the box centre) and subtract
@@ -54,7 +54,7 @@ class Network:
         for loop in range(self.config["loops"]):
             for b in range(len(blocks)):
                 last = loop == self.config["loops"] - 1 and b == len(blocks) - 1
-                h = self._block(h, b, self.read_rows() if last else list(range(h.shape[0])))
+                h = self.block(h, b, self.read_rows() if last else list(range(h.shape[0])))
         if not blocks:
             h = h.rows(self.read_rows())
         return self._readout(h)
@@ -114,7 +114,8 @@ class Network:
             result = self.tensors["code.table"].row(t)
         return result
 
-    def _block(self, h: Stream, b: int, rows: list[int]) -> Stream:
+    def block(self, h: Stream, b: int, rows: list[int]) -> Stream:
+        """The given rows after block b."""
         kept = self.attended(h, b, rows)
         block = self.config["blocks"][b]
         norm, ffn, prefix = block["norm"], block["ffn"], f"blocks.{b}"
@@ -269,12 +270,15 @@ def _stack(tab: Table, parts: list[Stream]) -> Stream:
 
 def _mix(kind: str, scores: list[Form], values: Stream, width: int) -> Stream:
     """The weighted sum of the value rows under one query's scores."""
+    if kind == "nearest":
+        sizes = [taylor.add(taylor.relu(s), taylor.relu(taylor.scale(s, -ONE))) for s in scores]
+        scores, kind = [taylor.scale(size, -ONE) for size in sizes], "hard"
     if kind == "hard":
         return _hard(scores, values, width)
-    weights = softmax(scores) if kind == "softmax" else scores
+    weights = softmax(scores) if kind == "softmax" else [taylor.relu(s) for s in scores] if kind == "relu" else scores
     tab = values.table
     row = stream.from_forms(tab, [weights])
-    if kind == "linear" or len(scores) == 1:
+    if kind != "softmax" or len(scores) == 1:
         return stream.contract(row, values)
     # sum_j w_j v_j = v0 + sum_j w_j (v_j - v0) because softmax weights sum to one: smaller numbers, smaller remainders.
     p = [weight.coef.get(0, ZERO).mid() for weight in weights]

@@ -13,6 +13,7 @@ are the same real number; the sums are kept in balls.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -34,7 +35,7 @@ class PointNetwork(Network):
 
     def __init__(self, config: dict[str, Any], tensors: dict[str, Any]):
         super().__init__(config, tensors)
-        self._bundles: dict[str, list[_Bundle] | None] = {}
+        self._bundles: dict[str, list[Bundle] | None] = {}
 
     def values(self, point: tuple[Fraction, ...]) -> list[arb]:
         """Balls around all outputs at `point`; raises `Refused` when one cannot be enclosed."""
@@ -78,7 +79,7 @@ class PointNetwork(Network):
             values.extend(out)
         return stream.constants(u.table, arb_mat(u.shape[0], len(bias), values))
 
-    def _bundled(self, name: str) -> list[_Bundle] | None:
+    def _bundled(self, name: str) -> list[Bundle] | None:
         """The hidden units sorted by direction, unless nearly every unit has its own."""
         up, down = self.tensors[f"{name}.up"], self.tensors[f"{name}.down"]
         width, units = up.shape
@@ -88,10 +89,10 @@ class PointNetwork(Network):
         if 4 * len(groups) > units:
             return None
         shifts = self.tensors[f"{name}.up_bias"].row()
-        return [_Bundle(direction, [(-shifts[i], down.row(i)) for i in own]) for direction, own in groups.items()]
+        return [Bundle(direction, [(-shifts[i], down.row(i)) for i in own]) for direction, own in groups.items()]
 
 
-class _Bundle:
+class Bundle:
     """Units relu(w . h - t_i) with outgoing rows d_i, summed by prefix sums over increasing t_i."""
 
     def __init__(self, direction: tuple[float, ...], units: list[tuple[arb, list[arb]]]):
@@ -107,7 +108,7 @@ class _Bundle:
                 offsets.append(offsets[-1] + row[c] * t)
             self.columns.append((c, [row[c] for _, row in units], slopes, offsets))
 
-    def add(self, row: list[arb], out: list[arb]) -> None:
+    def add(self, row: list[arb] | Mapping[int, arb], out: list[arb]) -> None:
         """Add the units' contribution at the residual row to `out`."""
         s = sum((row[c] * w for c, w in self.direction), ZERO)
         if not s.is_finite():

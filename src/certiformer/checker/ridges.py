@@ -6,9 +6,10 @@
 
 on a box with centre c. Two kinds of block have this form:
 
-* one block whose feed-forward input is affine in x (an attention whose scores do not depend on x, like the exact gather):
-  a first-order Taylor form of that input on the whole box gives slopes and offsets; its remainder, which is zero up to
-  rounding for such an attention and large for any other, is the `error` of the unit. So nothing is assumed.
+* blocks whose last feed-forward input is affine in x (attention whose scores do not depend on x, like the exact
+  gather, in one block or hop by hop in several): a first-order Taylor form of that input on the whole box gives
+  slopes and offsets; its remainder, which is zero up to rounding for such blocks and large for any other, is the
+  `error` of the unit. So nothing is assumed.
 * softmax heads over two keys with constant values: V_1 + (V_0 - V_1) sigmoid(s_0 - s_1), the scores affine in x.
 
 A relu that has one sign on the whole box is zero or affine and is not kept as a unit. So is a gelu whose argument stays
@@ -74,13 +75,16 @@ def units_of(left: Function, domain: BallDomain) -> Units:
 
 
 def _from_block(network: Network, output: int, box: Box) -> Units:
-    config = network.config
-    block = config["blocks"][0] if len(config["blocks"]) == 1 and config["loops"] == 1 else None
-    if block is None or block["norm"]:
-        raise Refused("the rule ridges needs one block without layer norm")
-    ffn, kind, width = block["ffn"], config["readout"]["kind"], config["outputs"]
+    config, last = network.config, len(network.config["blocks"]) - 1
+    if last < 0 or config["loops"] != 1 or any(block["norm"] for block in config["blocks"]):
+        raise Refused("the rule ridges needs blocks without layer norm, applied once")
+    prefix, ffn = f"blocks.{last}.ffn", config["blocks"][last]["ffn"]
+    kind, width = config["readout"]["kind"], config["outputs"]
     rows = network.read_rows()
-    kept = network.attended(network.embed(taylor.table(network.dimension, 1), box), 0, rows)
+    h = network.embed(taylor.table(network.dimension, 1), box)
+    for b in range(last):
+        h = network.block(h, b, list(range(h.shape[0])))
+    kept = network.attended(h, last, rows)
     read, read_size = network.matrix("readout.weight")
     share = arb(fmpq(1, len(rows))) if kind == "mean" else ONE
     places = [output // width] if kind == "all" else range(len(rows))
@@ -93,9 +97,9 @@ def _from_block(network: Network, output: int, box: Box) -> Units:
             slope, offset, error = _entry(through, row, column, box)
             found = _add_affine(found, Unit(slope, offset, share, error))
     if ffn is not None:
-        hidden = stream.linear(kept, *network.matrix("blocks.0.ffn.up"), network.tensors["blocks.0.ffn.up_bias"].row())
-        down = network.matrix("blocks.0.ffn.down")[0] * read
-        shift = arb_mat(1, config["width"], network.tensors["blocks.0.ffn.down_bias"].row()) * read
+        hidden = stream.linear(kept, *network.matrix(f"{prefix}.up"), network.tensors[f"{prefix}.up_bias"].row())
+        down = network.matrix(f"{prefix}.down")[0] * read
+        shift = arb_mat(1, config["width"], network.tensors[f"{prefix}.down_bias"].row()) * read
         for row in places:
             found = replace(found, constant=found.constant + share * shift[0, column])
             for u in range(down.nrows()):

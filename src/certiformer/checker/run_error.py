@@ -85,7 +85,7 @@ def run_error(
     working_precision()
     if network.config["input"]["kind"] != "continuous":
         return RunBound(None, "the run of a transformer that reads token ids is not bounded", 0)
-    walk = _Walk(network, format_of(dtype), round_input)
+    walk = Walk(network, format_of(dtype), round_input)
     most, began = cells or cell_limit(network), time.monotonic()
     heap: list[tuple[float, int, _Part]] = []
     made = 0
@@ -143,7 +143,7 @@ class _Part:
     lists: dict[tuple[str, int], _List]
 
 
-class _Walk:
+class Walk:
     """The forward pass of `Network`, with an error beside every form."""
 
     def __init__(self, network: Network, form: Format, round_input: bool):
@@ -157,7 +157,7 @@ class _Walk:
         """The bound on one cell; what holds on its parent holds on it as well."""
         self._lists, self._found = parent.lists, dict(parent.lists)
         try:
-            entries = self._outputs(box).error.entries()
+            entries = self.outputs(box).error.entries()
         except NoBound as problem:
             return _Part(cell, parent.bound, str(problem) if parent.reason or not parent.cell else "", self._lists)
         bound = largest([entry.upper() for entry in entries])
@@ -166,9 +166,10 @@ class _Walk:
             return _Part(cell, parent.bound, parent.reason or lost, self._found)
         return _Part(cell, bound, "", self._found)
 
-    def _outputs(self, box: Box) -> Rounded:
+    def outputs(self, box: Box) -> Rounded:
+        """The outputs on a box with the errors of a run."""
         network, config = self.network, self.network.config
-        h = self._embed(taylor.table(network.dimension, ORDER), box)
+        h = self._embed(self.monomials(), box)
         last, everything = network.read_rows(), list(range(h.shape[0]))
         steps = [b for _ in range(config["loops"]) for b in range(len(config["blocks"]))]
         for place, b in enumerate(steps):
@@ -178,6 +179,10 @@ class _Walk:
         if kind in ("mean", "sum"):
             h = self._pool(h, kind)
         return self._linear(h, "readout.weight", bias="readout.bias")
+
+    def monomials(self) -> Table:
+        """The monomials of the forms: the inputs, to first order."""
+        return taylor.table(self.network.dimension, ORDER)
 
     def _embed(self, tab: Table, box: Box) -> Rounded | _Split:
         network, form = self.network, self.form
@@ -365,14 +370,14 @@ class _Walk:
         omitted: Omitted,
     ) -> tuple[Rounded, list[arb]]:
         """The weighted sum of the values, and bounds of the weights."""
-        if kind == "linear":
-            return table.linear(row, allowed, extra, v), [ONE] * len(allowed)
-        scores = table.relative(row, allowed, extra)
+        if kind in ("linear", "relu"):
+            return table.weighted(kind, row, allowed, extra, v), [ONE] * len(allowed)
+        scores = (table.nearest if kind == "nearest" else table.relative)(row, allowed, extra)
         if kind == "softmax" and len(allowed) > FEW:
             real = enclosed(scores, v.value)
         else:
             real = _mix(kind, table.forms(row, allowed, extra), v.value, v.shape[1])
-        if kind == "hard":
+        if kind in ("hard", "nearest"):
             return hard(self.form, scores, v, real), [ONE] * len(allowed)
         return softmax(self.form, scores, v, real, omitted)
 

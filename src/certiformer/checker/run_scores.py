@@ -13,8 +13,8 @@ from typing import Any
 from flint import arb, arb_mat
 
 from certiformer.checker import stream, taylor
-from certiformer.checker.balls import ONE, ZERO
-from certiformer.checker.rounding import Format, Rounded, no_overflow
+from certiformer.checker.balls import ONE, ZERO, larger, smaller
+from certiformer.checker.rounding import Format, Rounded, no_overflow, relu
 from certiformer.checker.run_attention import Scores
 from certiformer.checker.stream import Stream
 
@@ -59,6 +59,20 @@ class ScoreTable:
         high = [(m + self.factor * s).upper() for m, s in zip(middle, spans, strict=True)]
         return Scores(reference, low, high, self._errors(row, allowed, extra, allowed[reference]))
 
+    def nearest(self, row: int, allowed: list[int], extra: list[arb]) -> Scores:
+        """The same for the scores -|s_j|, which move by no more than s_j; nothing cancels between two of them."""
+        ends = [taylor.bounds(form) for form in self.forms(row, allowed, extra)]
+        low = [-larger(abs(a), abs(b)) for a, b in ends]
+        high = [-smaller(abs(a), abs(b)) if a > 0 or b < 0 else ZERO for a, b in ends]
+        reference = max(range(len(allowed)), key=lambda j: float(low[j]) + float(high[j]))
+        errors, own = self._errors(row, allowed, extra, None), low[reference]
+        top, slip = high[reference], errors[reference]
+        low, high = [(a - top).lower() for a in low], [(b - own).upper() for b in high]
+        low[reference] = high[reference] = ZERO
+        moved = [(e + slip).upper() for e in errors]
+        moved[reference] = ZERO
+        return Scores(reference, low, high, moved)
+
     def _errors(self, row: int, allowed: list[int], extra: list[arb], reference: int | None) -> list[arb]:
         """The rule of the module docstring; `reference` None keeps the common part."""
         form, width = self.form, self.q.shape[1]
@@ -96,11 +110,13 @@ class ScoreTable:
         error = arb_mat(self.q.shape[1], 1, [self.q.error[row, c] for c in range(self.q.shape[1])])
         return (apart * error).entries()
 
-    def linear(self, row: int, allowed: list[int], extra: list[arb], v: Rounded) -> Rounded:
-        """sum_j s_j v_j: a sum of products whose factors both have errors."""
+    def weighted(self, kind: str, row: int, allowed: list[int], extra: list[arb], v: Rounded) -> Rounded:
+        """sum_j s_j v_j, or with relu(s_j): a sum of products whose factors both have errors."""
         form, tab, count = self.form, v.value.table, len(allowed)
         forms = self.forms(row, allowed, extra)
         s = Rounded(stream.from_forms(tab, [forms]), arb_mat(1, count, self._errors(row, allowed, extra, None)))
+        if kind == "relu":
+            s = relu(s)
         value = stream.contract(s.value, v.value)
         error = s.size * v.error + s.error * v.reach + (s.reach * v.reach) * form.gamma(count)
         faint = [

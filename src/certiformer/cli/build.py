@@ -38,6 +38,7 @@ EXAMPLES = """
   certiformer build "x1*x2+x3*x4" --on "[0,1]^4" --eps 0.1 --dry-run    # size and time, nothing else
   certiformer build data.csv --inputs x1,x2 --outputs y                 # memorise a table, every row proved
   certiformer build sort --alphabet 7 --tokens 25                       # sort all sequences over an alphabet
+  certiformer build parity --tokens 1000                                # also count, majority, hist, induction
   certiformer build --config sines.toml --eps 0.05                      # the rest of the flags from a file
 
 exit codes: 0 certified, 1 refuted, 2 bad input or invalid, 3 undecided or level 1 only
@@ -49,7 +50,8 @@ class Options(SearchOptions):
     """The flags of `build`."""
 
     target: Annotated[Positional[str], arg(metavar="FORMULA|FILE.py:NAME|DATA.csv")]
-    """a formula in x1, ..., xD, a function written in jax.numpy, a table of data, or the word sort"""
+    """a formula in x1, ..., xD, a function written in jax.numpy, a table of data, or the name of a map on all
+    sequences: sort, count, parity, majority, hist, induction"""
     method: Annotated[Method, arg(metavar="NAME")] = "auto"
     """how the weights are made: auto (the smallest that can be proved), fit (trained), or a construction:
     gather, ridge, voronoi, temperatures, ridge-temperatures, sigmoid-heads, korovkin, shifted-grids, squares-rbf"""
@@ -74,7 +76,7 @@ class Options(SearchOptions):
     teacher: OptionalFolder = None
     """a folder with a transformer whose outputs are memorised instead of columns"""
     alphabet: Annotated[int | None, arg(metavar="V", help_behavior_hint="")] = None
-    """the number of letters that sort knows"""
+    """the number of letters that sort, count, majority, hist and induction know"""
 
 
 def run(options: Options, terminal: Terminal) -> int:

@@ -1,26 +1,36 @@
-"""`certiformer compile machine`: from the table of a Turing machine to a looped transformer that is proved to run it."""
+"""`certiformer compile machine`: from the table of a Turing machine to a transformer that is proved to run it."""
 
 from __future__ import annotations
 
 import shlex
 import time
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from tyro.conf import Positional, arg
 
 from certiformer.cli.options import Flag, OptionalFolder
 from certiformer.cli.terminal import Terminal
+from certiformer.errors import BadInput
 
-SUMMARY = "Turn a Turing machine into a looped transformer that is proved to run it, any number of steps."
+if TYPE_CHECKING:
+    from certiformer.compiler.machines import CompiledMachine, Decoder
+    from certiformer.target.machine import Machine
+
+SUMMARY = "Turn a Turing machine into a transformer that is proved to run it: looped, or writing one token a step."
 EXAMPLES = """
-  certiformer compile machine bb5.toml --tape 400                    # two-sided, cell 0 in the middle
+  certiformer compile machine bb5.toml --tape 400                    # looped: any number of steps on 400 cells
   certiformer compile machine bb5.toml --tape 24600 --dtype float32  # long enough for its 47,176,870 steps
+  certiformer compile machine bb4.toml --form chain-of-thought --steps 200 --symbols 0
+  certiformer compile machine bb4.toml --form encoder-decoder --steps 200
 
 A machine file has blank, start, halt and transitions = [[state, read, write, L|R|S, next], ...].
 exit codes: 0 certified, 2 a mistake in the file or the flags, 3 compiled but not proved
 """
+TAPE, STEPS, SYMBOLS = 400, 500, 32  # where the flags are not given
+ENCODER_STEPS = {"float64": 500, "float32": 15}  # the precision that this form needs grows with the steps
 
 
 @dataclass(kw_only=True)
@@ -29,8 +39,14 @@ class Options:
 
     file: Annotated[Positional[str], arg(metavar="FILE.toml")]
     """the machine"""
-    tape: Annotated[int, arg(metavar="N")] = 400
-    """how many cells the tape has"""
+    form: Literal["looped", "chain-of-thought", "encoder-decoder"] = "looped"
+    """one pass a step on a bounded tape; or one token a step on a free tape, up to a horizon"""
+    tape: Annotated[int | None, arg(metavar="N", help_behavior_hint="(default: 400)")] = None
+    """looped: how many cells the tape has"""
+    steps: Annotated[int | None, arg(metavar="T", help_behavior_hint="(default: 500)")] = None
+    """the other forms: the horizon"""
+    symbols: Annotated[int | None, arg(metavar="L", help_behavior_hint="(default: 32)")] = None
+    """the other forms: how long an input may be"""
     out: OptionalFolder = None
     """the folder to write (default: runs/NAME)"""
     dtype: Literal["float64", "float32", "bfloat16"] = "float64"
@@ -46,10 +62,8 @@ class Options:
 def run(options: Options, terminal: Terminal) -> int:
     """Compile, certify, write and report; returns the exit code."""
     from certiformer.certificate import MACHINE
-    from certiformer.checker.rules.looped_machine import sentence as sentence_of
-    from certiformer.compiler.folder import require_place
-    from certiformer.compiler.machines import compile_machine, notes, read_machine
-    from certiformer.compiler.machines.store import machine_files
+    from certiformer.compiler.folder import files_of, require_place
+    from certiformer.compiler.machines import notes, read_machine
 
     began = time.monotonic()
     machine = read_machine(options.file)
@@ -57,11 +71,13 @@ def run(options: Options, terminal: Terminal) -> int:
     require_place(out, MACHINE, options.force)
     for note in notes(machine):
         terminal.note(f"note: {note}")
-    compiled = compile_machine(machine, options.tape, options.dtype)
+    compiled = _compiled(machine, options)
     certificate = compiled.save(out, options.force)
-    ffn = compiled.config.blocks[0].ffn
-    sizes = {"width": compiled.config.width, "hidden": 0 if ffn is None else ffn.width, "cells": compiled.cells}
-    sentence = sentence_of(machine_files(compiled))
+    config = compiled.config
+    rule = import_module(f"certiformer.checker.rules.{options.form.replace('-', '_')}_machine")
+    sentence = rule.sentence(files_of(config, compiled.tensors, MACHINE, machine.to_text()))
+    hidden = sum(block.ffn.width for block in config.blocks if block.ffn is not None)
+    sizes = {"form": options.form, "width": config.width, "hidden": hidden, **_horizon(compiled)}
     seconds = round(time.monotonic() - began, 3)
     if terminal.json:
         facts = {"outcome": certificate.outcome.value, "level": certificate.level, "reason": certificate.reason}
@@ -70,7 +86,35 @@ def run(options: Options, terminal: Terminal) -> int:
         proved = certificate.level == 2
         terminal.fact("certified" if proved else "not proved", sentence, "good" if proved else "weak")
         terminal.fact("proof", certificate.reason)
-        size = f"width {sizes['width']}, {sizes['hidden']} hidden units, 2 heads, {options.dtype}"
+        blocks = [block.attention for block in config.blocks if block.attention is not None]
+        heads = sum(group.count for attention in blocks for group in attention.heads)
+        size = f"width {config.width}, {hidden:,} hidden units, {heads} heads, {options.dtype}"
         terminal.fact("size", f"{size}; {seconds:.2f} s")
-        terminal.facts("next", [f'certiformer run {shlex.quote(str(out))} "" --steps 1000'])
+        steps = min(1_000, _horizon(compiled).get("steps", 1_000))
+        terminal.facts("next", [f'certiformer run {shlex.quote(str(out))} "" --steps {steps}'])
     return certificate.outcome.exit_code(certificate.level)
+
+
+def _compiled(machine: Machine, options: Options) -> CompiledMachine | Decoder:
+    from certiformer.compiler.machines import ChainOfThought, EncoderDecoder, compile_machine
+
+    foreign = ("steps", "symbols") if options.form == "looped" else ("tape",)
+    for name in foreign:
+        if getattr(options, name) is not None:
+            reason = "which runs any number of steps" if options.form == "looped" else "whose tape is free"
+            raise BadInput(f"--{name} is not for the form {options.form}, {reason}")
+    if options.form == "looped":
+        return compile_machine(machine, TAPE if options.tape is None else options.tape, options.dtype)
+    symbols = SYMBOLS if options.symbols is None else options.symbols
+    if options.form == "chain-of-thought":
+        return ChainOfThought(machine, STEPS if options.steps is None else options.steps, symbols, options.dtype)
+    steps = ENCODER_STEPS.get(options.dtype, STEPS) if options.steps is None else options.steps
+    return EncoderDecoder(machine, steps, symbols, options.dtype)
+
+
+def _horizon(compiled: CompiledMachine | Decoder) -> dict[str, int]:
+    from certiformer.compiler.machines import CompiledMachine
+
+    if isinstance(compiled, CompiledMachine):
+        return {"cells": compiled.cells}
+    return {"steps": compiled.steps, "symbols": compiled.symbols}

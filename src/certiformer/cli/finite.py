@@ -1,4 +1,4 @@
-"""The part of `certiformer build` that speaks of finite sets: a table of data, or sorting over an alphabet."""
+"""The part of `certiformer build` that speaks of finite sets: a table of data, or all sequences over an alphabet."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from certiformer.errors import BadInput
 if TYPE_CHECKING:
     from certiformer.cli.build import Options
 
-SORT = "sort"
+# The names of `search.sequences`, spelled out: the command line needs them before anything is imported.
+WORDS = ("sort", "count", "parity", "majority", "hist", "induction")
 _FOR_BOXES = {
     "on": None,
     "layout": None,
@@ -24,14 +25,13 @@ _FOR_BOXES = {
 
 
 def speaks_of_rows(options: Options) -> bool:
-    """Whether the target is a CSV file or the word `sort`, not a formula."""
-    return options.target.lower().endswith(".csv") or options.target == SORT
+    """Whether the target is a CSV file or a word such as `sort`, not a formula."""
+    return options.target.lower().endswith(".csv") or options.target in WORDS
 
 
 def run(options: Options, terminal: Terminal) -> int:
     """Build, check and report; returns the exit code."""
     from certiformer.cli.outcome import carry_out
-    from certiformer.search import finite
 
     for name, default in _FOR_BOXES.items():
         if getattr(options, name) != default:
@@ -39,10 +39,20 @@ def run(options: Options, terminal: Terminal) -> int:
     common: dict[str, Any] = {"out": options.out, "force": options.force, "keep": True}
     if options.eps is not None:
         common["eps"] = options.eps
-    if options.target == SORT:
-        if options.alphabet is None or options.tokens is None:
-            raise BadInput("build sort needs --alphabet V and --tokens N: the number of letters and the length")
-        return carry_out(partial(finite.build_sort, options.alphabet, options.tokens, **common), terminal)
+    if options.target in WORDS:
+        alphabet = 2 if options.target == "parity" and options.alphabet is None else options.alphabet
+        if alphabet is None or options.tokens is None:
+            sizes = "--alphabet V and --tokens N: the number of letters and the length"
+            raise BadInput(f"build {options.target} needs {sizes}")
+        if options.dtype is not None:
+            common["dtype"] = options.dtype
+        from certiformer.search.sequences import build_sequences
+
+        return carry_out(partial(build_sequences, options.target, alphabet, options.tokens, **common), terminal)
+    if options.dtype is not None:
+        raise BadInput("--dtype is for functions on a box and for maps on sequences, not for a table")
     common |= {"inputs": options.inputs, "outputs": options.outputs, "teacher": options.teacher, "seed": options.seed}
     common |= {"tokens": options.tokens or 1, "out_tokens": options.out_tokens or 1}
-    return carry_out(partial(finite.build_table, options.target, **common), terminal)
+    from certiformer.search.finite import build_table
+
+    return carry_out(partial(build_table, options.target, **common), terminal)

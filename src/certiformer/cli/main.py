@@ -49,7 +49,7 @@ start here:
   python -m certiformer                                             # a short demonstration"""
 
 # What a verb works on beside its usual thing; each has a module of its own.
-KINDS = {"compile": ("machine",)}
+KINDS = {"compile": ("machine", "automaton", "circuit", "incontext")}
 UNLISTED = ("demo",)  # what `python -m certiformer` runs
 BUG_CODE, INTERRUPTED_CODE, CLOSED_PIPE_CODE = 70, 130, 141
 

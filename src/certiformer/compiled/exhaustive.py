@@ -69,7 +69,9 @@ def _first_wrong(
     places = {identity(value): place for place, value in enumerate(decoder.listed)}
     right = np.array([places.get(identity(v), -2) for v in meaning.values])
     found = decoder.places(outputs)
-    wrong = np.flatnonzero(found != right[numbers])
+    first: dict[Value, int] = {}  # True and a mean 1 are the same number, and share a code: the first stands for both
+    same = np.array([first.setdefault(v, place) for place, v in enumerate(decoder.listed)] + [-2, -1])
+    wrong = np.flatnonzero(same[found] != same[right[numbers]])
     if not len(wrong):
         return None
     entry = int(wrong[0])

@@ -13,6 +13,7 @@ from fractions import Fraction
 from math import floor
 
 import numpy as np
+from jaxtyping import Int
 
 from certiformer.compiler.draft import Feature
 from certiformer.compiler.graph_to_extended import Extended
@@ -152,11 +153,10 @@ def _pair_code(table: Table, values: ValueSet, inputs: Sequence[ValueSet | None]
     if values.undefined or any(v is None or v.undefined for v in inputs):
         return None
     entries = np.array(table.entries).reshape(table.shape)
-    _, rows = np.unique(entries, axis=0, return_inverse=True)
-    _, columns = np.unique(entries, axis=1, return_inverse=True)
-    rows, columns = (_in_order(classes.reshape(-1)) for classes in (rows, columns))
+    rows, columns = _classes(entries), _classes(entries.T)
     count = int(columns.max()) + 1
-    if len(values.values or ()) != (int(rows.max()) + 1) * count or len(np.unique(entries)) != len(values.values or ()):
+    different = len(set(table.entries))
+    if len(values.values or ()) != (int(rows.max()) + 1) * count or different != len(values.values or ()):
         return None
     numbers: list[Number] = [0] * len(values.values or ())
     for place, code in zip(
@@ -166,8 +166,7 @@ def _pair_code(table: Table, values: ValueSet, inputs: Sequence[ValueSet | None]
     return Feature(tuple(numbers))
 
 
-def _in_order(classes: np.ndarray) -> np.ndarray:
-    """Classes numbered in the order of their first member, so that a class for every value is an affine map."""
-    _, first = np.unique(classes, return_index=True)
-    rank = np.argsort(np.argsort(first))
-    return rank[classes]
+def _classes(rows: Int[np.ndarray, "n m"]) -> Int[np.ndarray, " n"]:
+    """Equal rows by class, in the order of their first member: a class for every value is an affine map."""
+    seen: dict[bytes, int] = {}
+    return np.array([seen.setdefault(row.tobytes(), len(seen)) for row in np.ascontiguousarray(rows)])

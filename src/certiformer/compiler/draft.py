@@ -36,13 +36,17 @@ class Feature:
 
 @dataclass(frozen=True)
 class DraftCell:
-    """A cell of `node`; `embedded` holds its number for each token (or position), when the embedding writes it."""
+    """A cell of `node`; `by_token` or `by_position` holds its number for each, when the embedding writes it.
+
+    `dips`: whether rounding may leave it below the smallest of its numbers, a zero below zero for instance.
+    """
 
     node: int
     feature: Feature
     at_start: Number
     by_token: tuple[Number, ...] | None = None
     by_position: tuple[Number, ...] | None = None
+    dips: bool = False
 
 
 @dataclass(frozen=True)

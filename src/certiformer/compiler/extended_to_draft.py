@@ -37,11 +37,12 @@ Asking = Generator[Question, Form, Form]
 
 
 def extended_to_draft(extended: Extended, precision: Precision) -> Draft:
-    """The cells, heads and tables for everything that the output needs."""
+    """The cells, heads and tables for everything that the output needs; sums that nothing asks for are dropped."""
     lowering = Lowering(extended, precision)
     draft = lowering.draft
     draft.output_feature = lowering.codes[extended.output]
     draft.output = lowering.answer((extended.output, draft.output_feature))
+    extended.sums = {number: found for number, found in extended.sums.items() if number in lowering.asked}
     return draft
 
 
@@ -59,6 +60,7 @@ class Lowering:
         self.heads = HeadMaker(self)
         self.tables = TableMaker(self)
         self.unlisted = UnlistedMaker(self)
+        self._numbers: dict[int, Feature] = {}
         self._answers: dict[Question, Form] = {}
         self._raw: dict[int, Form] = {}
 
@@ -79,6 +81,11 @@ class Lowering:
                 stack.append((wanted, self._make(*wanted)))
         return self._answers[question]
 
+    @property
+    def asked(self) -> set[int]:
+        """The nodes of which some form was asked for."""
+        return {number for number, _ in self._answers}
+
     def start(self) -> Form:
         """1 at the beginning of the sequence, 0 elsewhere."""
         return Form.of({START: 1})
@@ -88,9 +95,12 @@ class Lowering:
         node, code = self.nodes[number], self.codes[number]
         if node.values is None or node.values.values is None:
             return code
-        if not all(is_number(x) for x in node.values.values):
-            raise BadInput(f"{node.name} has values that are no numbers where numbers are needed")
-        return Feature(tuple(map(as_number, node.values.values)), code.undefined)
+        if number not in self._numbers:
+            if not all(is_number(x) for x in node.values.values):
+                raise BadInput(f"{node.name} has values that are no numbers where numbers are needed")
+            found = Feature(tuple(map(as_number, node.values.values)), code.undefined)
+            self._numbers[number] = code if found == code else found  # the same object is compared and hashed once
+        return self._numbers[number]
 
     def price(self, number: int, feature: Feature) -> int:
         """Roughly how many coordinates and units a feature costs."""

@@ -36,6 +36,8 @@ def affine_of(code: Feature, feature: Feature) -> tuple[Number, Number] | None:
     if other is None:
         return None
     rise, run = f[other] - f[0], c[other] - c[0]
+    if not rise and any(y != f[0] for y in f):  # one-hot features of thousands of fractions are asked for often
+        return None
     if any((y - f[0]) * run != rise * (x - c[0]) for x, y in zip(c, f, strict=True)):
         return None
     a = Fraction(rise) / run

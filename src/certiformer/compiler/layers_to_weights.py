@@ -137,4 +137,5 @@ def signs(cell: DraftCell) -> tuple[int, ...]:
     numbers = [*(cell.feature.numbers or (-1,)), cell.at_start]
     if cell.feature.undefined is not None:
         numbers.append(cell.feature.undefined)
-    return (1,) if min(numbers) >= 0 else (1, -1)
+    least = min(numbers)
+    return (1,) if least > 0 or (least == 0 and not cell.dips) else (1, -1)

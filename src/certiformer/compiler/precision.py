@@ -24,8 +24,10 @@ class Precision:
         """Whether squares of inexact codes up to `largest` may decide which one position is read.
 
         A code made of counts is a sum of about `length` terms, so its square is off by some length * unit * largest^2, and
-        the score by twice that against a gap of 1. The factor 1024 leaves room for sums of counts; tables of counts have
-        slopes that enlarge the error once more, for which 16 times the room is left.
+        the score by twice that against a gap of 1. How much larger the constant must be was not derived but tried: 1024
+        leaves room for sums of counts; tables of counts have slopes that enlarge the error once more, for which 16 times
+        the room is left. Nothing rests on these two numbers: the choice is between two correct circuits, squares and
+        binary digits, and the checker refuses squares where the stored type does not carry them.
         """
         return (16_384 if through_tables else 1_024) * length * largest**2 * self.unit < 1
 

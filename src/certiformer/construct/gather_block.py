@@ -103,21 +103,24 @@ def _assembled(
 ) -> tuple[Config, dict[str, np.ndarray]]:
     if shape.layout is None:
         shape = replace(shape, layout="token" if shape.tokens == 1 else "sequence")
+    return _block(shape, feed_of(shape, low, high, ridges, activation), activation)
+
+
+def feed_of(shape: Shape, low: Vector, high: Vector, ridges: Ridges, activation: str) -> Feed:
+    """What the feed-forward part and the read-out compute on gathered numbers, whatever has gathered them."""
     ridges = _plain(_checked(shape, low, high, ridges, activation), activation)
     if shape.per_position:
-        feed = gated(shape, np.asarray(low, float), np.asarray(high, float), ridges, activation)
-    else:
-        feed = Feed(
-            up=ridges.weights,
-            gate=np.zeros((len(ridges.bias), shape.tokens)),
-            bias=ridges.bias,
-            down=ridges.coefficients,
-            read=ridges.linear,
-            own=np.zeros((shape.width, shape.outputs)),
-            position=np.zeros((shape.tokens, shape.outputs)),
-            constant=ridges.constant,
-        )
-    return _block(shape, feed, activation)
+        return gated(shape, np.asarray(low, float), np.asarray(high, float), ridges, activation)
+    return Feed(
+        up=ridges.weights,
+        gate=np.zeros((len(ridges.bias), shape.tokens)),
+        bias=ridges.bias,
+        down=ridges.coefficients,
+        read=ridges.linear,
+        own=np.zeros((shape.width, shape.outputs)),
+        position=np.zeros((shape.tokens, shape.outputs)),
+        constant=ridges.constant,
+    )
 
 
 def _checked(shape: Shape, low: Vector, high: Vector, ridges: Ridges, activation: str) -> Ridges:

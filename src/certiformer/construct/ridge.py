@@ -66,13 +66,13 @@ class Plan:
         return sum(path.pieces - 1 for output in self.outputs for path in output.paths)
 
     def size(self) -> Size:
-        return gather_size(*self._arrays())
+        return gather_size(*self.gather_arguments())
 
     def realise(self) -> Construction:
         """The weights; the proof, which needs a search for |P - f|, is put together elsewhere."""
-        return Construction(gather_transformer(*self._arrays()), None, through=self.through)
+        return Construction(gather_transformer(*self.gather_arguments()), None, through=self.through)
 
-    def _arrays(self) -> tuple:
+    def gather_arguments(self) -> tuple:
         """The arguments of `gather_transformer`: relu(+-(p . x - knot)), the flattest slopes in the linear part."""
         low, high = _box(self.task)
         count = len(self.outputs)

@@ -9,28 +9,24 @@ from __future__ import annotations
 
 import numpy as np
 
-from certiformer.certificate import Theorem as TheoremNode
+from certiformer.construct.counting import counting_head
+from certiformer.construct.one_block import FFN, HEAD, MAX_WEIGHTS, Tensors
 from certiformer.errors import BadInput
-from certiformer.model import Attention, Block, Code, Config, FeedForward, Heads, Input, Readout, Transformer
-from certiformer.target import SortMap
-
-# The real-number function of the weights is exactly the sorted sequence; the checker's balls of 96 bits prove this much.
-BOUND = "1e-15"
-MAX_WEIGHTS = 50_000_000
+from certiformer.model.config import Attention, Block, Code, Config, FeedForward, Heads, Input, Readout
 
 
-def sort_transformer(alphabet: int, tokens: int) -> Transformer:
-    """The transformer that sorts `tokens` letters from {0, ..., alphabet - 1}; output v of position t is 1 for its letter.
+def sort_network(alphabet: int, tokens: int) -> tuple[Config, Tensors]:
+    """The block that sorts `tokens` letters from {0, ..., alphabet - 1}; output v of position t is 1 for its letter.
 
-    >>> model = sort_transformer(3, 4)
+    >>> from certiformer.model import Transformer
+    >>> model = Transformer(*sort_network(3, 4))
     >>> model.evaluate([[2, 0, 2, 1]]).reshape(4, 3).argmax(axis=1).tolist()
     [0, 1, 2, 2]
     """
-    SortMap("sort", alphabet, tokens)  # refuses impossible sizes
     v, width = alphabet, 3 * alphabet + 1
     if width * (tokens + 6 * v) > MAX_WEIGHTS:
         raise BadInput(f"sorting {tokens} letters from {v} needs too many weights; use a smaller alphabet or length")
-    position, counts, result = v, slice(v + 1, 2 * v + 1), slice(2 * v + 1, width)
+    position, result = v, slice(2 * v + 1, width)
     config = Config(
         Input("ids", tokens=tokens, vocabulary=v),
         width=width,
@@ -41,9 +37,8 @@ def sort_transformer(alphabet: int, tokens: int) -> Transformer:
     )
     embed, code = np.eye(v, width), np.zeros((tokens, width))
     code[:, position] = np.arange(tokens)
-    value, output = np.zeros((width, v)), np.zeros((v, width))
-    value[:v] = tokens * np.triu(np.ones((v, v)))  # letter u counts towards every v >= u; the mean times n is a count
-    output[:, counts] = np.eye(v)
+    # Letter u counts towards every v >= u.
+    head = counting_head(width, tokens, np.triu(np.ones((v, v))), v + 1)
     up, shift, down = np.zeros((width, 2 * v)), np.zeros(2 * v), np.zeros((2 * v, width))
     for letter in range(v):
         for part in (0, 1):
@@ -55,24 +50,15 @@ def sort_transformer(alphabet: int, tokens: int) -> Transformer:
                 down[unit, 2 * v + 2 + letter] = -sign
     read = np.zeros((width, v))
     read[result] = np.eye(v)
-    head, ffn = "blocks.0.attention.groups.0", "blocks.0.ffn"
     tensors = {
         "embed.weight": embed,
         "code.table": code,
-        f"{head}.query": np.zeros((1, width, 1)),
-        f"{head}.key": np.zeros((1, width, 1)),
-        f"{head}.value": value[None],
-        f"{head}.output": output[None],
-        f"{ffn}.up": up,
-        f"{ffn}.up_bias": shift,
-        f"{ffn}.down": down,
-        f"{ffn}.down_bias": np.zeros(width),
+        **{f"{HEAD}.{name}": tensor for name, tensor in head.items()},
+        f"{FFN}.up": up,
+        f"{FFN}.up_bias": shift,
+        f"{FFN}.down": down,
+        f"{FFN}.down_bias": np.zeros(width),
         "readout.weight": read,
         "readout.bias": np.zeros(v),
     }
-    return Transformer(config, tensors)
-
-
-def sort_proof() -> TheoremNode:
-    """The theorem node of `sort_transformer`."""
-    return TheoremNode(BOUND, "exact_sort")
+    return config, tensors

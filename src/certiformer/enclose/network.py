@@ -46,6 +46,7 @@ ATTENTION: dict[str, Callable[[Form, Form, np.ndarray], Form]] = {
     "softmax": softmax_attention,
     "hard": hard_attention,
     "linear": linear_attention,
+    "relu": lambda scores, values, allowed: linear_attention(apart(relu, scores), values, allowed),
 }
 ACTIVATION: dict[str, Callable[[Form], Form]] = {
     "relu": relu,
@@ -140,6 +141,8 @@ class Network:
         for group, heads in enumerate(attention.heads):
             scores = self.scores(block, group, attention, sequence, slice(start, stop), queries)
             values = join([self.values(block, group, heads.count, piece) for piece in sequence], 1)
+            if attention.kind not in ATTENTION:
+                raise BadInput(f"{attention.kind} attention has no enclosure here")
             average = ATTENTION[attention.kind](scores, values, allowed)
             flat = rearranged(average, lambda a: jnp.moveaxis(a, 0, 1).reshape(a.shape[1], -1))
             weight = self.model.tensors[f"blocks.{block}.attention.groups.{group}.output"]
@@ -154,11 +157,11 @@ class Network:
     def scores(
         self, block: int, group: int, attention: Attention, sequence: Sequence, rows: slice, queries: Form
     ) -> Form:
-        """(heads, rows, keys), up to terms that are equal for all keys unless the attention is linear."""
+        """(heads, rows, keys), up to terms that are equal for all keys where the attention is softmax or hard."""
         count, size = attention.heads[group].count, attention.heads[group].key
         heads = [attention_head(self.model, block, group, h) for h in range(count)]
         factor = rounded(1.0 / math.sqrt(size)) if attention.scale == "inverse-sqrt" else rounded(1.0, 0.0)
-        if attention.kind == "linear":
+        if attention.kind in ("linear", "relu"):
             left = self.mapped(
                 queries, [h.query.times(factor) for h in heads], [h.query_bias.times(factor) for h in heads]
             )

@@ -131,14 +131,24 @@ def _hard(graph: Graph, scores: str, allowed: Allowed | None) -> str:
     return graph.apply("Div", weights, _total(graph, weights, allowed))
 
 
+def _nearest(graph: Graph, scores: str, allowed: Allowed | None) -> str:
+    return _hard(graph, graph.apply("Neg", graph.apply("Abs", scores)), allowed)
+
+
 def _linear(graph: Graph, scores: str, allowed: Allowed | None) -> str:
     return scores if allowed is None else graph.apply("Where", allowed.pairs, scores, graph.number(0.0))
+
+
+def _relu(graph: Graph, scores: str, allowed: Allowed | None) -> str:
+    return _linear(graph, graph.apply("Relu", scores), allowed)
 
 
 WEIGHTS: dict[str, Callable[[Graph, str, Allowed | None], str]] = {
     "softmax": _softmax,
     "hard": _hard,
+    "nearest": _nearest,
     "linear": _linear,
+    "relu": _relu,
 }
 
 

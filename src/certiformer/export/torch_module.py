@@ -217,9 +217,18 @@ def hard(scores, allowed):
     return best / (total if allowed is None else torch.where(allowed.any(-1, keepdim=True), total, 1.0))
 
 
+def nearest(scores, allowed):
+    """Equal weights on the keys with the smallest |score|."""
+    return hard(-scores.abs(), allowed)
+
+
 def linear(scores, allowed):
     return scores if allowed is None else scores.masked_fill(~allowed, 0.0)
 
 
-WEIGHTS = {"softmax": softmax, "hard": hard, "linear": linear}
+def relu(scores, allowed):
+    return linear(torch.relu(scores), allowed)
+
+
+WEIGHTS = {"softmax": softmax, "hard": hard, "nearest": nearest, "linear": linear, "relu": relu}
 ACTIVATIONS = {"relu": torch.relu, "gelu": nn.functional.gelu, "identity": lambda hidden: hidden}

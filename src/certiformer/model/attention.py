@@ -16,9 +16,11 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool, Float, Int
 
 from certiformer.model.config import Attention
+
+SHORT = 8  # registers that are joined with the data tokens, though their keys may be the same for a whole batch
 
 Scores = Float[Array, "heads rows keys"]
 Allowed = Bool[Array, "rows keys"] | None
@@ -27,7 +29,7 @@ Allowed = Bool[Array, "rows keys"] | None
 class Rows(NamedTuple):
     """Consecutive tokens of the whole sequence; `start` is the place of the first one."""
 
-    start: int
+    start: int | Int[Array, ""]
     values: Float[Array, "rows width"]
 
 
@@ -55,8 +57,17 @@ def _hard(scores: Scores, allowed: Allowed) -> Scores:
     return weights / _total(weights, allowed)
 
 
+def _nearest(scores: Scores, allowed: Allowed) -> Scores:
+    return _hard(-jnp.abs(scores), allowed)
+
+
 def _linear(scores: Scores, allowed: Allowed) -> Scores:
     return scores if allowed is None else jnp.where(allowed, scores, 0.0)
+
+
+def _relu(scores: Scores, allowed: Allowed) -> Scores:
+    # Not divided by the number of keys: a factor 1 / N belongs into the output matrix, where it is a stored number.
+    return _linear(jax.nn.relu(scores), allowed)
 
 
 def _total(weights: Scores, allowed: Allowed) -> Float[Array, "heads rows 1"]:
@@ -65,7 +76,13 @@ def _total(weights: Scores, allowed: Allowed) -> Float[Array, "heads rows 1"]:
     return total if allowed is None else jnp.where(jnp.any(allowed, axis=-1, keepdims=True), total, 1.0)
 
 
-WEIGHTS: dict[str, Callable[[Scores, Allowed], Scores]] = {"softmax": _softmax, "hard": _hard, "linear": _linear}
+WEIGHTS: dict[str, Callable[[Scores, Allowed], Scores]] = {
+    "softmax": _softmax,
+    "hard": _hard,
+    "nearest": _nearest,
+    "linear": _linear,
+    "relu": _relu,
+}
 
 
 def attend(
@@ -87,8 +104,8 @@ def attend(
     weights: list[list[Scores]] = [[] for _ in queries]
     for index, group in enumerate(config.heads):
         name = f"{prefix}.groups.{index}"
-        keys = [_project(piece, tensors, name, "key") for piece in sequence]
-        values = [_project(piece, tensors, name, "value") for piece in sequence]
+        keys = _joined([_project(piece, tensors, name, "key") for piece in sequence])
+        values = _joined([_project(piece, tensors, name, "value") for piece in sequence])
         scale = 1.0 / math.sqrt(group.key) if config.scale == "inverse-sqrt" else 1.0
         for place, rows in enumerate(queries):
             query = _project(rows.values, tensors, name, "query")
@@ -108,6 +125,13 @@ def _project(
     projected = _einsum("id,hdk->hik", tokens, tensors[f"{name}.{role}"])
     bias = tensors.get(f"{name}.{role}_bias")
     return projected if bias is None else projected + bias[:, None, :]
+
+
+def _joined(pieces: list[Float[Array, "heads _ size"]]) -> list[Float[Array, "heads _ size"]]:
+    """One array instead of several when all but one piece are short: cheaper than joining their rows of scores."""
+    if sum(piece.shape[1] for piece in pieces) - max(piece.shape[1] for piece in pieces) > SHORT:
+        return pieces
+    return [jnp.concatenate(pieces, axis=1)]
 
 
 def _mix(weights: Scores, values: list[Float[Array, "heads _ size"]]) -> Float[Array, "heads rows size"]:
@@ -137,12 +161,11 @@ def _score_bias(
 
 
 def _allowed(config: Attention, tensors: Mapping[str, Array], prefix: str, rows: Rows, length: int) -> Allowed:
-    stop = rows.start + rows.values.shape[0]
     if config.mask == "none":
         return None
     if config.mask == "causal":
-        return jnp.arange(length)[None, :] <= jnp.arange(rows.start, stop)[:, None]
-    return tensors[f"{prefix}.mask"][rows.start : stop, :length] != 0
+        return jnp.arange(length)[None, :] <= rows.start + jnp.arange(rows.values.shape[0])[:, None]
+    return tensors[f"{prefix}.mask"][rows.start : rows.start + rows.values.shape[0], :length] != 0
 
 
 def _einsum(pattern: str, *operands: Array) -> Array:

@@ -53,7 +53,7 @@ _ATTENTION: dict[str, Rule] = {
     "score_bias": _one_of("none", "table", "toeplitz"),
     "residual": FLAG,
 }
-ATTENTION = {"softmax": _ATTENTION, "hard": _ATTENTION, "linear": _ATTENTION}
+ATTENTION: dict[str, dict[str, Rule]] = dict.fromkeys(("softmax", "hard", "nearest", "linear", "relu"), _ATTENTION)
 HEADS: dict[str, Rule] = {"count": POSITIVE, "key": POSITIVE, "value": POSITIVE}
 _FFN: dict[str, Rule] = {"width": POSITIVE, "residual": FLAG}
 FFN = {"relu": _FFN, "gelu": _FFN, "identity": _FFN}

@@ -191,7 +191,24 @@ def _is_reflexive(nodes: Sequence[Node], node: Node) -> bool:
     if isinstance(node.function, Relation) and node.inputs[0] == node.inputs[1] and _defined(nodes, node.inputs[0]):
         size = node.function.shape[0]
         return all(node.function.entries[i * size + i] for i in range(size))
-    return _self_select(nodes, node, (Comparison.EQ, *INCLUSIVE)) is not None
+    return _self_select(nodes, node, (Comparison.EQ, *INCLUSIVE)) is not None or _reaches_back(nodes, node)
+
+
+def _reaches_back(nodes: Sequence[Node], node: Node) -> bool:
+    """x compared with x + c, for exact numbers: at one position that is 0 compared with c."""
+    (key, low), (query, high) = (_shifted(nodes, i) for i in node.inputs)
+    if key != query or not isinstance(node.function, Comparison):
+        return False
+    known = _defined(nodes, key) and _numbers_only(nodes[key].values)
+    return known and bool(node.function(low, high))
+
+
+def _shifted(nodes: Sequence[Node], number: int) -> tuple[int, Value]:
+    """(x, c) for a node that is x + c, (the node, 0) for others."""
+    node = nodes[number]
+    affine = as_affine(node.function) if node.kind == "map" and isinstance(node.function, Operation) else None
+    shift = affine is not None and affine.factors == (1,)
+    return (node.inputs[0], affine.offset) if affine is not None and shift else (number, 0)
 
 
 def _is_single(nodes: Sequence[Node], node: Node) -> bool:

@@ -64,10 +64,11 @@ class ValueSet:
         return (listed, self.undefined, self.span)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, ValueSet) and self._key() == other._key()
+        return self is other or (isinstance(other, ValueSet) and self._key() == other._key())
 
-    def __hash__(self) -> int:
-        return hash(self._key())
+    def __hash__(self) -> int:  # of the ends only: the hash of a fraction takes long, and lists have thousands
+        ends = self.values and (len(self.values), identity(self.values[0]), identity(self.values[-1]))
+        return hash((ends, self.undefined, self.span))
 
     def __str__(self) -> str:
         if self.values is not None:

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import product
+from math import prod
 
 from certiformer.errors import BadInput
 from certiformer.rasp.graph import Graph, Node, Table, ValueSet
 from certiformer.rasp.graph_builder import GraphBuilder
 from certiformer.rasp.meaning import apply
 from certiformer.rasp.operation import Affine, Operation, as_affine
-from certiformer.rasp.value import Value, all_exact, canonical, identity, in_order
+from certiformer.rasp.value import Value, all_exact, canonical, identities, identity, in_order
 
 MAX_FUSED = 4_096  # entries of a table that fusing may write
+NOTHING = identity(None)
 
 
 class MapFuser:
@@ -44,10 +46,7 @@ class MapFuser:
                 self._simple(node, inputs) if small else self.builder.add("map", inputs, node.function, name=node.name)
             )
         sets = [self.builder.values(i).values or () for i in sources]
-        results = []
-        for values in product(*sets):
-            at = dict(zip(sources, values, strict=True))
-            results.append(self._result(node, [self._through(i, at) for i in inputs]))
+        results = self._results(node, [self._column(i, sources, sets) for i in inputs])
         if sources != inputs and self._grows(node, results):
             # Through the inner maps, arguments look unrelated that are not; the list inferred before is the better one.
             return self._unfused(node, inputs)
@@ -55,13 +54,13 @@ class MapFuser:
 
     def _grows(self, node: Node, results: list[Value]) -> bool:
         known = set(map(identity, (node.values.values if node.values else None) or ()))
-        return any(value is not None and identity(value) not in known for value in results)
+        return not known.issuperset(key for key in identities(results) if key != NOTHING)
 
     def _unfused(self, node: Node, inputs: tuple[int, ...]) -> int:
         if isinstance(node.function, Operation):
             return self.builder.add("map", inputs, node.function, name=node.name)
         sets = [self.builder.values(i).values or () for i in inputs]
-        results = [self._result(node, list(values)) for values in product(*sets)]
+        results = self._results(node, [self._column(i, inputs, sets) for i in inputs])
         return self._add_table(node, inputs, tuple(map(len, sets)), results)
 
     # --- affine maps --------------------------------------------------------------------------------------------------
@@ -120,6 +119,41 @@ class MapFuser:
             size *= len(self.builder.values(i).values or ())
         return size
 
+    def _column(self, number: int, sources: tuple[int, ...], sets: list[tuple[Value, ...]]) -> list[Value]:
+        """The values of a rebuilt node for all values of its one or two sources, in table order."""
+        if sources.count(number) and len(sources) == 2:  # it is one of them
+            a, b = sets
+            return [x for x in a for _ in b] if number == sources[0] else list(b) * len(a)
+        own = [place for place, source in enumerate(sources) if self._reads(number, source)]
+        short = [
+            self._through(number, dict(zip([sources[place] for place in own], values, strict=True)))
+            for values in product(*(sets[place] for place in own))
+        ]
+        if len(own) == len(sources):
+            return short
+        if len(sources) == 1 or not own:
+            return short * prod(map(len, sets))
+        return [x for x in short for _ in sets[1]] if own == [0] else short * len(sets[0])
+
+    def _reads(self, number: int, source: int) -> bool:
+        if number == source:
+            return True
+        inner = self.builder.nodes[number]
+        return inner.kind == "map" and any(self._reads(i, source) for i in inner.inputs)
+
+    def _results(self, node: Node, columns: list[list[Value]]) -> list[Value]:
+        """The values of a map of the old graph for whole columns of arguments."""
+        if not isinstance(node.function, Table) or node.values is None:
+            return [self._result(node, list(arguments)) for arguments in zip(*columns, strict=True)]
+        entries = node.function.entries
+        outputs = (*(node.values.values or ()), None)  # entry -1, undefined, is the last one
+        places = [0] * len(columns[0])
+        for i, column, size in zip(node.inputs, columns, node.function.shape, strict=True):
+            place = self._place(False, i)  # an argument that was not inferred before cannot occur: it stays below zero
+            found = [place.get(key, -1) for key in identities(column)]
+            places = [p * size + f if p >= 0 and f >= 0 else -1 for p, f in zip(places, found, strict=True)]
+        return [outputs[entries[p]] if p >= 0 else None for p in places]
+
     def _through(self, number: int, at: dict[int, Value]) -> Value:
         """The value of a rebuilt node when its sources have the values `at`; rebuilt chains have two or three links."""
         if number in at:
@@ -154,7 +188,7 @@ class MapFuser:
     def _simple(self, node: Node, inputs: tuple[int, ...]) -> int:
         """An operation stays one, unless it always gives the same value or its own argument."""
         sets = [self.builder.values(i).values or () for i in inputs]
-        results = [self._result(node, list(values)) for values in product(*sets)]
+        results = self._results(node, [self._column(i, inputs, sets) for i in inputs])
         short = self._shortcut(node, inputs, results)
         if short is not None:
             return short
@@ -167,9 +201,9 @@ class MapFuser:
         if short is not None:
             return short
         sources, sizes, results = self._needed(sources, sizes, results)
-        outputs = in_order(value for value in results if value is not None)
-        place = {identity(value): number for number, value in enumerate(outputs)}
-        entries = tuple(-1 if value is None else place[identity(value)] for value in results)
+        outputs = in_order({id(value): value for value in results if value is not None}.values())
+        place = {NOTHING: -1} | {identity(value): number for number, value in enumerate(outputs)}
+        entries = tuple([place[key] for key in identities(results)])
         return self.builder.add("map", sources, Table(sizes, entries), name=node.name, outputs=outputs)
 
     def _needed(
@@ -178,7 +212,8 @@ class MapFuser:
         """The same table without an input that never matters; one that may be undefined always does."""
         if len(sources) != 2:
             return sources, sizes, results
-        rows = [list(map(identity, results[r * sizes[1] : (r + 1) * sizes[1]])) for r in range(sizes[0])]
+        keys = identities(results)
+        rows = [keys[r * sizes[1] : (r + 1) * sizes[1]] for r in range(sizes[0])]
         if not self.builder.values(sources[0]).undefined and all(row == rows[0] for row in rows):
             return sources[1:], sizes[1:], results[: sizes[1]]
         if not self.builder.values(sources[1]).undefined and all(x == row[0] for row in rows for x in row):
@@ -187,13 +222,13 @@ class MapFuser:
 
     def _shortcut(self, node: Node, sources: tuple[int, ...], results: list[Value]) -> int | None:
         """A constant, or the input itself, when that is all a map gives."""
-        kinds = {identity(value) for value in results}
+        kinds = set(identities(results))
         surely_defined = not any(self.builder.values(i).undefined for i in sources)
         if len(kinds) == 1 and (surely_defined or results[0] is None):
             return self.builder.add("full", constant=results[0], name=node.name)
         if len(sources) == 1:
             listed = self.builder.values(sources[0]).values or ()
-            if list(map(identity, results)) == list(map(identity, listed)):
+            if identities(results) == identities(listed):
                 return sources[0]
         return None
 

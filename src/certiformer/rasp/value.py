@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -39,9 +39,13 @@ class Ratio(Fraction):
     __slots__ = ()
 
     def __eq__(self, other: object) -> bool:
+        if type(other) is Ratio:  # lists of thousands are compared
+            return self.numerator == other.numerator and self.denominator == other.denominator
         return float(self) == other if isinstance(other, float) else Fraction.__eq__(self, other)
 
     def __lt__(self, other: Any) -> bool:
+        if type(other) is Ratio:
+            return self.numerator * other.denominator < other.numerator * self.denominator
         return float(self) < other if isinstance(other, float) else Fraction.__lt__(self, other)
 
     def __le__(self, other: Any) -> bool:
@@ -126,8 +130,14 @@ def is_number(value: Value) -> bool:
 def identity(value: Value) -> tuple[str, Any]:
     """A dictionary key that is equal exactly for the same value: unlike in Python, `True` is not `1`."""
     if type(value) is tuple:
-        return ("tuple", tuple(identity(part) for part in value))
+        return ("tuple", tuple([identity(part) for part in value]))
     return (type(value).__name__, value)
+
+
+def identities(values: Sequence[Value]) -> list[tuple[str, Any]]:
+    """`identity` of each value; the same object, which a table names many times, is looked at once."""
+    known: dict[int, tuple[str, Any]] = {}
+    return [known.get(id(value)) or known.setdefault(id(value), identity(value)) for value in values]
 
 
 def exact(value: Value) -> Fraction:
@@ -149,11 +159,12 @@ def plain(value: Value) -> Value:
 
 def in_order(values: Iterable[Value]) -> tuple[Value, ...]:
     """Distinct values in the one order that files use: numbers by size, then strings, then tuples."""
-    unique = {identity(value): value for value in values}
-    ordered = sorted(unique.values(), key=_rough_rank)
+    found = list(values)
+    unique = list(dict(zip(identities(found), found, strict=True)).values())
     # Floats compare much faster than fractions and in the same order, except that some become equal.
-    ties = any(_rough_rank(x) == _rough_rank(y) for x, y in zip(ordered, ordered[1:], strict=False))
-    return tuple(sorted(ordered, key=_rank) if ties else ordered)
+    ranked = sorted([(_rough_rank(value), place) for place, value in enumerate(unique)])
+    ties = any(x[0] == y[0] for x, y in zip(ranked, ranked[1:], strict=False))
+    return tuple(sorted(unique, key=_rank) if ties else [unique[place] for _, place in ranked])
 
 
 def all_exact(values: Iterable[Value]) -> bool:
@@ -171,6 +182,9 @@ def _rough_rank(value: Value) -> tuple:
 
 
 def _rank(value: Value) -> tuple:
+    kind = type(value)
+    if kind is int or kind is bool:
+        return (0, value, kind.__name__)
     if is_number(value):
         return (0, exact(value), type(value).__name__)
     return (1, value) if isinstance(value, str) else (2, len(value), tuple(_rank(part) for part in value))

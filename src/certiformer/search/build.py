@@ -93,7 +93,7 @@ def build(
     wanted = read_any(target, on, tokens)
     shape = read_shape(wanted, tokens, out_tokens, out_width, layout)
     details = f"{shape} {objective} {fit_seconds}"
-    job = _Job(wanted, eps, known_method(method), Options(**options), progress, details, objective)
+    job = Job(wanted, eps, known_method(method), Options(**options), progress, details, objective)
     task = Task(wanted, job.epsilon, shape, job.options.seed)
     return job.run(out, force, keep, lambda: choose(method, task, objective, fit_seconds, job.progress))
 
@@ -114,7 +114,7 @@ def prove(
     network = model if isinstance(model, Transformer) else load_model(model)
     axes, tokens = parse_domain(on).dimension, network.config.tokens
     wanted = read_any(target, on, tokens if axes % tokens == 0 else None)
-    job = _Job(wanted, eps, "given", Options(**options), progress)
+    job = Job(wanted, eps, "given", Options(**options), progress)
     network = checked_network(network, job.target)
     given = Candidate("given", Size.of(network), None, lambda: Construction(network, None))
     return job.run(out, force, keep, lambda: Choice([given]))
@@ -134,7 +134,7 @@ def checked_network(model: Transformer | str | Path, target: Target | Teacher) -
     return network
 
 
-class _Job:
+class Job:
     """One request on its way through construction, search and check."""
 
     def __init__(
@@ -291,6 +291,7 @@ class _Job:
         reason = ""
         if outcome is Outcome.REFUTED and found.witness is not None:
             reason = f"at ({', '.join(_short(x) for x in found.witness.point)}) the error is at least {lower}"
+            reason += f"; {found.limit}" if found.limit else ""
         return Certificate(
             self.text,
             outcome,

@@ -42,11 +42,15 @@ class Tree:
 
 @dataclass
 class Evidence:
-    """What was found: trees (tightest first), a proved lower end with its witness, and why a rule failed."""
+    """What was found: trees (tightest first), a proved lower end with its witness, and why a rule failed.
+
+    `limit` says what no weights of the architecture can repair, if that is more than epsilon.
+    """
 
     trees: list[Tree] = field(default_factory=list)
     witness: Witness | None = None
     lower: Fraction = Fraction(0)
+    limit: str = ""
     reasons: list[str] = field(default_factory=list)
     boxes: int = 0
     seconds: dict[str, float] = field(default_factory=dict)

@@ -17,6 +17,7 @@ from certiformer.construct.method import Construction
 from certiformer.model import Transformer
 from certiformer.search.box_evidence import by_boxes
 from certiformer.search.case import Case, Evidence, Progress, Tree, raise_lower
+from certiformer.search.equal_tokens import architecture_limit, equal_token_points
 from certiformer.search.part_evidence import by_ridges, by_sum, by_units
 from certiformer.search.request import Options
 from certiformer.target import Target, Teacher
@@ -42,7 +43,9 @@ def collect(
         case, found = Case(model, target, epsilon, options), Evidence()
         began = time.monotonic()
         falsifier = Falsifier(case.error_rows(), case.domain, options.seed)
-        raise_lower(case, found, falsifier, None)
+        equal = equal_token_points(case)
+        raise_lower(case, found, falsifier, equal)
+        found.limit = architecture_limit(case, equal)
         found.seconds["lower"] = time.monotonic() - began
         if found.lower > epsilon:
             return found

@@ -6,39 +6,25 @@ CSV or teacher -> exact table -> construction (`construct.memorise`) -> files ->
 from __future__ import annotations
 
 import math
-import shutil
-import tempfile
-import time
 from collections.abc import Sequence
-from contextlib import ExitStack
-from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 from jaxtyping import ArrayLike, Num
 
-from certiformer.certificate import Certificate, Finite, Node, Outcome, Witness, canonical, decimal_text, digest
-from certiformer.checker import check
-from certiformer.checker.balls import decimal, working_precision
-from certiformer.checker.points import FiniteProblem, PointNetwork
-from certiformer.checker.rules.refusal import Refused
-from certiformer.checker.weights import read_model
+from certiformer.certificate import Finite, Node, Witness, decimal_text
 from certiformer.construct.memorise import Memory, Progress, memorise
-from certiformer.construct.sort_alphabet import sort_proof, sort_transformer
 from certiformer.errors import BadInput
 from certiformer.model import Transformer
 from certiformer.model import load as load_model
-from certiformer.model.store import tensors_to_bytes
-from certiformer.search import folder as folders
+from certiformer.search.finite_job import EPSILON, FiniteJob
 from certiformer.search.request import read_epsilon
-from certiformer.search.run import Run, versions
+from certiformer.search.run import Run
 from certiformer.search.table_csv import names_of, read_csv, table_from_csv
-from certiformer.target import FiniteTarget, SortMap, Table
+from certiformer.target import Table
 
-EPSILON = "1e-6"  # unless the user says otherwise
 BITS = 64  # of a stored weight
-ASSUMPTIONS = ("python-flint's balls contain the exact results of their operations",)
 _SMALLEST = Fraction(1, 10**300)
 
 
@@ -74,7 +60,7 @@ def build_table(
     table, remarks = _table(data, names_of(inputs), names_of(outputs), teacher)
     text, epsilon = read_epsilon(eps)
     arranged = {"tokens": tokens, "out_tokens": out_tokens, "seed": seed}
-    job = _Job(table, text, epsilon, "memorise", str(arranged), progress)
+    job = FiniteJob(table, text, epsilon, "memorise", str(arranged), progress)
 
     def make() -> tuple[Transformer, Node, Witness | None, list[str]]:
         found = memorise(table, epsilon, **arranged, progress=job.progress)
@@ -82,27 +68,6 @@ def build_table(
         return found.model, Finite(bound), found.witness, [*remarks, *comparison(table, epsilon, found)]
 
     return job.run(make, out, force, keep)
-
-
-def build_sort(
-    alphabet: int,
-    tokens: int,
-    *,
-    eps: str | float = EPSILON,
-    out: str | Path | None = None,
-    force: bool = False,
-    keep: bool = False,
-    progress: Progress | None = None,
-) -> Run:
-    """A transformer proved to sort every sequence of `tokens` letters from an alphabet, all V^n of them.
-
-    >>> build_sort(3, 8).certified
-    True
-    """
-    target = SortMap(f"sort of {tokens} letters from {alphabet}", alphabet, tokens)
-    text, epsilon = read_epsilon(eps)
-    job = _Job(target, text, epsilon, "sort", "", progress)
-    return job.run(lambda: (sort_transformer(alphabet, tokens), sort_proof(), None, []), out, force, keep)
 
 
 def table_from_model(model: Transformer | str | Path, inputs: Num[ArrayLike, "rows size"], source: str = "") -> Table:
@@ -166,90 +131,3 @@ def comparison(table: Table, epsilon: Fraction, found: Memory) -> list[str]:
     )
     weights = f"{found.model.nonzero_count():,} nonzero weights; {counting}; {deep}"
     return [units, weights]
-
-
-class _Job:
-    """One finite claim on its way through construction and check."""
-
-    def __init__(
-        self, target: FiniteTarget, text: str, epsilon: Fraction, method: str, details: str, progress: Progress | None
-    ):
-        self.target, self.text, self.epsilon, self.method, self.details = target, text, epsilon, method, details
-        self.progress = progress or (lambda stage, done, total, note: None)
-
-    def run(self, make, out: str | Path | None, force: bool, keep: bool) -> Run:
-        """Construct, write, check, publish; files stay only when `out` or `keep` asks for them."""
-        with ExitStack() as stack:
-            if out is None and not keep:
-                home = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="certiformer-")))
-            else:
-                home = folders.claim_folder(out, folders.slug(self.target.source), self._request(), force)
-            began = time.monotonic()
-            try:
-                model, proof, witness, notes = make()
-            except (Refused, BadInput) as problem:
-                folders.abandon(home)
-                if isinstance(problem, BadInput):
-                    raise
-                reason = str(problem)
-                nothing = Certificate(self.text, Outcome.UNDECIDED, 0, {}, method=self.method, reason=reason)
-                return Run(None, self.target, replace(nothing, versions=versions()), b"")
-            seconds = {"construct": round(time.monotonic() - began, 3)}
-            certificate = self._settle(home, model, proof, witness, seconds)
-            kept = None if out is None and not keep else home
-            return Run(model, self.target, certificate, b"", kept, notes=tuple(notes))
-
-    def _request(self) -> str:
-        keys = {"target": self.target.to_text(), "epsilon": self.text, "method": self.method, "details": self.details}
-        return digest(canonical(keys))
-
-    def _settle(
-        self, home: Path, model: Transformer, proof: Node, witness: Witness | None, seconds: dict[str, float]
-    ) -> Certificate:
-        """Write the files, ask the checker, and publish what it said."""
-        staging = home / folders.STAGING
-        shutil.rmtree(staging, ignore_errors=True)
-        staging.mkdir(parents=True)
-        config, tensors = model.config.to_bytes(), tensors_to_bytes(model)
-        seals = folders.write_inputs(staging, config, tensors, self.target.to_text().encode(), b"")
-        witness = self._proved(witness, config, tensors)
-        certificate = Certificate(
-            self.text,
-            Outcome.PROVED,
-            1,
-            seals,
-            method=self.method,
-            upper=proof.bound,
-            lower=None if witness is None else witness.error,
-            witness=witness,
-            proof=proof,
-            assumptions=ASSUMPTIONS,
-            versions=versions(),
-        )
-        folders.write_certificate(staging, certificate)
-        began = time.monotonic()
-        verdict = check(staging, progress=lambda done, total: self._checked(done, total))
-        seconds["check"] = round(time.monotonic() - began, 3)
-        certificate = replace(certificate, seconds=seconds)
-        if verdict.accepted:
-            certificate = replace(certificate, level=2, upper=verdict.upper)
-        else:
-            reason = f"the independent checker refused: {verdict.reason}"
-            certificate = replace(
-                certificate, outcome=Outcome.UNDECIDED, level=0, proof=None, upper=None, reason=reason
-            )
-        folders.write_certificate(staging, certificate)
-        folders.publish(staging, home)
-        return certificate
-
-    def _proved(self, witness: Witness | None, config: bytes, tensors: bytes) -> Witness | None:
-        """The witness with a proved error, unless that is zero."""
-        if witness is None:
-            return None
-        working_precision()
-        problem = FiniteProblem(PointNetwork(*read_model(config, tensors)), self.target)
-        error = decimal(problem.error_lower(witness), up=False)
-        return replace(witness, error=error) if Fraction(error) > 0 else None
-
-    def _checked(self, done: int, total: int) -> None:
-        self.progress("check", done, total, f"{done:,} of {total:,} rows confirmed")

@@ -23,9 +23,13 @@ from certiformer.target.parse import parse_formula as parse_formula
 from certiformer.target.ridges import RidgeSum as RidgeSum
 from certiformer.target.ridges import ridge_split as ridge_split
 from certiformer.target.sentence import claim_sentence as claim_sentence
+from certiformer.target.sequence_maps import CountMap as CountMap
+from certiformer.target.sequence_maps import InductionMap as InductionMap
+from certiformer.target.sequence_maps import SequenceMap as SequenceMap
+from certiformer.target.sequence_maps import SortMap as SortMap
+from certiformer.target.sequence_maps import WidthMap as WidthMap
 from certiformer.target.show import formula as formula
 from certiformer.target.split import additive_split as additive_split
 from certiformer.target.table import FiniteTarget as FiniteTarget
-from certiformer.target.table import SortMap as SortMap
 from certiformer.target.table import Table as Table
 from certiformer.target.teacher import Teacher as Teacher

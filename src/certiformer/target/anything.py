@@ -9,11 +9,12 @@ from __future__ import annotations
 from certiformer.target.domain import Target
 from certiformer.target.files import target_from_text, target_to_text
 from certiformer.target.sentence import claim_sentence
+from certiformer.target.sequence_maps import SequenceMap
 from certiformer.target.show import formula
-from certiformer.target.table import FiniteTarget, SortMap, Table, finite_from_text
+from certiformer.target.table import FiniteTarget, Table, finite_from_text
 from certiformer.target.teacher import Teacher, teacher_from_text
 
-AnyTarget = Target | Teacher | Table | SortMap
+AnyTarget = Target | Teacher | Table | SequenceMap
 
 
 def any_target_from_text(text: str | bytes) -> AnyTarget:
@@ -37,6 +38,7 @@ def sentence_of(target: AnyTarget, epsilon: str) -> str:
 def place_of(target: AnyTarget) -> str:
     """Where the claim speaks: the box, or how many rows.
 
+    >>> from certiformer.target.sequence_maps import SortMap
     >>> place_of(SortMap("sort", 7, 25))
     '7^25 sequences'
     """

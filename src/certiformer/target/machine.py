@@ -93,6 +93,11 @@ class Machine:
         """(state, symbol read) -> (symbol written, move, next state)."""
         return {(state, read): (write, move, following) for state, read, write, move, following in self.rows}
 
+    @cached_property
+    def steps(self) -> tuple[Transition, ...]:
+        """(symbol written, move, next state): everything that a step can do, each once, in the order of the rows."""
+        return tuple(dict.fromkeys(self.table.values()))
+
     @property
     def blank(self) -> str:
         return self.symbols[0]

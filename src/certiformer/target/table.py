@@ -1,32 +1,27 @@
 """Finite claims: tables of rows, and maps on all sequences over a finite alphabet, with their files.
 
 A claim about a finite set lists what it speaks of. A `Table` holds N rows of exact numbers: inputs (x1, ..., xD),
-tokens one after the other, and the outputs wanted for them. A `SortMap` stands for the V^n rows "sequence of n
-letters below V, the letters in order, each written as a unit vector". Both are stored as `target.json`, told apart by
-`format`; numbers are reduced fractions as text. Reading is strict, as in `target.files`. Standard library only.
+tokens one after the other, and the outputs wanted for them. A `SequenceMap` stands for V^n rows. Both are stored as
+`target.json`, told apart by `format`; numbers are reduced fractions as text. Reading is strict, as in `target.files`.
+Standard library only.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import product
 from typing import Any
 
 from certiformer.errors import BadInput
 from certiformer.target.ir import MAX_CONSTANT_BITS
+from certiformer.target.sequence_maps import MAPS, MAX_NUMBERS, NORM, Row, SequenceMap, canonical_text, map_from_data
 
-TABLE_FORMAT, SORT_FORMAT = "certiformer-table-1", "certiformer-sort-1"
-NORM = "max"  # the largest absolute error over all outputs and all rows
-MAX_NUMBERS = 20_000_000  # of a whole table
+TABLE_FORMAT = "certiformer-table-1"
 _MAX_TEXT = 2_600  # 4096 bits are 1,234 decimal digits, in numerator and denominator
 
 _RATIONAL = re.compile(r"-?[0-9]+(/[1-9][0-9]*)?")
-
-Row = tuple[tuple[Fraction, ...], tuple[Fraction, ...]]
 
 
 @dataclass(frozen=True)
@@ -80,68 +75,12 @@ class Table:
     def to_text(self) -> str:
         """The canonical content of `target.json`."""
         rows = [[[str(x) for x in part] for part in row] for row in self.rows]
-        return _text({"format": TABLE_FORMAT, "source": self.source, "kind": self.kind, "rows": rows, "norm": NORM})
-
-
-@dataclass(frozen=True)
-class SortMap:
-    """All sequences of `tokens` letters below `alphabet`; outputs: the sorted letters, a unit vector at every position."""
-
-    source: str
-    alphabet: int
-    tokens: int
-
-    kind = "ids"
-
-    def __post_init__(self) -> None:
-        sizes = (self.alphabet, self.tokens)
-        if any(type(n) is not int or not 1 <= n <= 10_000 for n in sizes) or self.outputs > MAX_NUMBERS:
-            raise BadInput(f"sorting needs an alphabet and a length between 1 and 10,000, not {sizes}")
-
-    @property
-    def inputs(self) -> int:
-        return self.tokens
-
-    @property
-    def outputs(self) -> int:
-        return self.alphabet * self.tokens
-
-    @property
-    def count(self) -> int:
-        return self.alphabet**self.tokens
-
-    @property
-    def rows(self) -> Iterator[Row]:
-        """All V^n rows, one by one."""
-        for letters in product(range(self.alphabet), repeat=self.tokens):
-            inputs = tuple(map(Fraction, letters))
-            yield inputs, self._sorted(inputs)
-
-    def find(self, point: tuple[Fraction, ...]) -> tuple[Fraction, ...] | None:
-        """The outputs wanted at a sequence, or None when it is not one."""
-        letters = len(point) == self.tokens and all(x.denominator == 1 and 0 <= x < self.alphabet for x in point)
-        return self._sorted(point) if letters else None
-
-    def _sorted(self, letters: tuple[Fraction, ...]) -> tuple[Fraction, ...]:
-        return tuple(Fraction(int(letter == v)) for letter in sorted(letters) for v in range(self.alphabet))
-
-    def sentence(self, epsilon: str) -> str:
-        """The claim in one sentence."""
-        count = f"{self.alphabet}^{self.tokens}"
-        if self.count < 10**15:
-            count += f" = {self.count:,}"
-        return (
-            f"For every one of the {count} sequences of {self.tokens} letters from an alphabet of {self.alphabet}, each"
-            f" position's outputs differ from the unit vector of its letter in sorted order by at most {epsilon}."
+        return canonical_text(
+            {"format": TABLE_FORMAT, "source": self.source, "kind": self.kind, "rows": rows, "norm": NORM}
         )
 
-    def to_text(self) -> str:
-        """The canonical content of `target.json`."""
-        sizes = {"alphabet": self.alphabet, "tokens": self.tokens}
-        return _text({"format": SORT_FORMAT, "source": self.source, "norm": NORM, **sizes})
 
-
-FiniteTarget = Table | SortMap
+FiniteTarget = Table | SequenceMap
 
 
 def finite_from_text(text: str | bytes) -> FiniteTarget | None:
@@ -158,22 +97,22 @@ def finite_from_text(text: str | bytes) -> FiniteTarget | None:
     except (ValueError, RecursionError):
         raise BadInput("target.json is not valid JSON") from None
     form = data.get("format") if isinstance(data, dict) else None
-    if form not in (TABLE_FORMAT, SORT_FORMAT):
+    if not isinstance(form, str) or (form != TABLE_FORMAT and form not in MAPS):
         return None
-    keys = {"kind", "rows"} if form == TABLE_FORMAT else {"alphabet", "tokens"}
-    if set(data) != keys | {"format", "source", "norm"} or data["norm"] != NORM or type(data["source"]) is not str:
-        raise BadInput(f"target.json does not have exactly the entries of {form}")
-    found: FiniteTarget
-    if form == TABLE_FORMAT:
-        if type(data["kind"]) is not str or type(data["rows"]) is not list:
-            raise BadInput("target.json has a table that is not a list of rows")
-        found = Table(data["source"], data["kind"], tuple(_row(row) for row in data["rows"]))
-    else:
-        found = SortMap(data["source"], data["alphabet"], data["tokens"])
+    found: FiniteTarget = _table_from_data(data) if form == TABLE_FORMAT else map_from_data(data)
     # Only the canonical bytes: no repeated key, no second spelling of a number.
     if found.to_text().encode() != (text.encode() if isinstance(text, str) else text):
         raise BadInput("target.json is not in its canonical form")
     return found
+
+
+def _table_from_data(data: dict[str, Any]) -> Table:
+    names = {"kind", "rows", "format", "source", "norm"}
+    if set(data) != names or data["norm"] != NORM or type(data["source"]) is not str:
+        raise BadInput(f"target.json does not have exactly the entries of {TABLE_FORMAT}")
+    if type(data["kind"]) is not str or type(data["rows"]) is not list:
+        raise BadInput("target.json has a table that is not a list of rows")
+    return Table(data["source"], data["kind"], tuple(_row(row) for row in data["rows"]))
 
 
 def _row(row: Any) -> Row:
@@ -186,7 +125,3 @@ def _number(text: Any) -> Fraction:
     if type(text) is not str or len(text) > _MAX_TEXT or not _RATIONAL.fullmatch(text):
         raise BadInput(f"{str(text)[:40]!r} in target.json is not the text of an exact number")
     return Fraction(text)
-
-
-def _text(data: dict[str, Any]) -> str:
-    return json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=True) + "\n"

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from certiformer.checker.margin.pairs import MOST_CASES, Counted, Pairs
-from certiformer.checker.margin.variables import IMPOSSIBLE, Variables
+from certiformer.checker.margin.pairs import Counted, Pairs
+from certiformer.checker.margin.variables import IMPOSSIBLE, MOST, Variables
 from certiformer.checker.rules.refusal import Refused
 from certiformer.rasp.circuit import Identity, rational
 from certiformer.rasp.facts import selects_one_value
@@ -79,7 +79,7 @@ def _check_means(variables: Variables, values: tuple, totals: list[int], most: i
         if limit is not None:
             undefined = {t + c for t in undefined for c in codes} | {t + limit for t in defined}
         defined = {t + c for t in defined for _, c in pairs}
-        if (len(defined) + len(undefined)) * len(codes) > MOST_CASES:
+        if (len(defined) + len(undefined)) * len(codes) > MOST:
             raise Refused("its totals are too many to enumerate")
         ends = {w * first: low, w * last: high}  # all selected values are the same there
         for total in defined:

@@ -2,7 +2,7 @@
 
 `logits`: the number of the largest output is the place of the value (undefined last). `number`: the one output is nearest
 to the feature of the value; numbers too many to list are decoded to the nearest fraction whose denominator is at most D,
-and two of these are at least 1/D^2 apart.
+and two of these are at least 1/D^2 apart. Values that are equal as numbers (True and a mean 1) need not be told apart.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def _logits(
         raise Refused(
             f"the read-out has {len(forms)} logits, which is not one for each value of {variables.name(node)}"
         )
-    plans = [form.plan() for form in forms]
+    plans, domain = [form.plan() for form in forms], variables.domain(node)
     shared = sorted({c for form in forms for c in form.weights})
 
     def decide(places: dict[int, int], value: Value) -> tuple[int, int]:
@@ -93,7 +93,7 @@ def _logits(
         rounded = plans[z].error(carried, size)
         worst = None
         for o, (other, e, s) in enumerate(found):
-            if o == z:
+            if o == z or equal_numbers(domain[o], value):
                 continue
             room = own - other >> BITS
             error = rounded + plans[o].error(e, s)
@@ -134,7 +134,11 @@ def _number(
     held += [] if undefined is None else [undefined]
     if len(held) != len(domain):
         raise Refused("the read-out does not give every value of the output a number")
-    ordered = sorted(held)
+    meant: dict[Fraction, Value] = {}
+    for number, value in zip(held, domain, strict=True):
+        if not (meant.setdefault(number, value) is value or equal_numbers(meant[number], value)):
+            raise Refused(f"the read-out gives {meant[number]!r} and {value!r} the same number")
+    ordered = sorted(meant)
     gaps = {x: Fraction(1) for x in ordered}
     for a, b in zip(ordered, ordered[1:], strict=False):
         gaps[a], gaps[b] = min(gaps[a], b - a), min(gaps[b], b - a)
@@ -162,6 +166,11 @@ def _unlisted(form: Form, plan, variables: Variables, undefined: Fraction | None
         return room - ceil_shift(abs(found - target)) - plan.error(carried, size) - 1, max(room, 1)
 
     return decide
+
+
+def equal_numbers(x: Value, y: Value) -> bool:
+    """Whether two values are the same number, as True and 1 are."""
+    return is_number(x) and is_number(y) and exact(x) == exact(y)
 
 
 def nearest_down(value: Fraction) -> int:

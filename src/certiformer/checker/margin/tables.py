@@ -70,7 +70,7 @@ class Direction:
         pieces = _Pieces(units, self.reads_only(coordinate))
         form, order = self.form, tuple(self.form.parts)
         if not all(map(self.variables.listed, order)):
-            pieces.require_no_knot(form)
+            pieces.require_no_knot(form, self.variables)
 
         def at(places: tuple[int, ...]) -> Amount:
             value, error, size = form.constant, form.constant_error, form.constant_size
@@ -125,9 +125,14 @@ class _Pieces:
         return (slope + UNIT * UNIT * self.own) * s + (shift << 2 * BITS)
 
     def cancels(self, s: int, error: int) -> bool:
-        """Whether one unit takes away exactly what the coordinate held: x + (-1) relu(1 x + 0) = 0 in every run."""
-        if not self.own or self._sums(s - error) != self._sums(s + error):
-            return False
+        """Whether one unit takes away exactly what the coordinate held: x + (-1) relu(1 x + 0) = 0 in every run.
+
+        At both ends that is the only active unit. Upward units stay on, downward ones off: in between no other is active,
+        and if the ends have different ones, relu(-x) and relu(x), one is active on each side of zero.
+        """
+        return self.own and all(map(self._takes_away, (s - error, s + error)))
+
+    def _takes_away(self, s: int) -> bool:
         slope, shift, _, _, slopes, _, weights, count = self._sums(s)
         return count == 1 and slope == -UNIT * UNIT and shift == 0 and slopes == -slope and not weights & (weights - 1)
 
@@ -140,9 +145,13 @@ class _Pieces:
             exact, count = exact + ceil_shift(abs(s)), count + 1
         return exact, count, slopes, shifts, weights
 
-    def require_no_knot(self, form: Form) -> None:
-        """Over an interval of numbers too many to list, every unit must be on or off throughout."""
-        low, high = (form.constant + sum(pick(part[0]) for part in form.parts.values()) for pick in (min, max))
+    def require_no_knot(self, form: Form, variables: Variables) -> None:
+        """Over an interval of numbers too many to list, every unit must be on or off throughout.
+
+        Its ends are the first two places; where the number is undefined is a case of its own.
+        """
+        parts = [values if variables.listed(x) else values[:2] for x, (values, _, _) in form.parts.items()]
+        low, high = (form.constant + sum(map(pick, parts)) for pick in (min, max))
         # The knot of an upward unit lies in [t - 1, t), of a downward one in (t, t + 1]; one at an end does no harm.
         if any(low + 1 < t <= high for t in self.up) or any(low <= t < high - 1 for t in self.down):
             raise Refused("a hidden unit has its knot inside an interval of numbers that are too many to list")

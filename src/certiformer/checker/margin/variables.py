@@ -22,7 +22,7 @@ from certiformer.checker.rules.refusal import Refused
 from certiformer.rasp.circuit import Identity, rational
 from certiformer.rasp.graph import Graph, Node, Relation, Span, Table
 from certiformer.rasp.meaning import Fault, apply
-from certiformer.rasp.operation import Operation, as_affine, is_exact
+from certiformer.rasp.operation import TRUTHS, Operation, WithConstant, as_affine, is_exact
 from certiformer.rasp.value import Value, exact, identity, is_number, reduced
 
 MOST = 4_000_000  # combinations of variables in one enumeration
@@ -135,20 +135,24 @@ class Variables:
                 continue
             terms, offset = self.linear_definition(number)
             for _ in range(LEVELS):
-                if len(terms) > 1 and self.domain(number)[-1] is not None:
-                    for x in terms:
-                        self._by_term.setdefault(x, []).append(len(self._linear))
-                    self._linear.append((number, (terms, offset)))
+                for own in ((terms, offset), self._expanded(terms, offset, most=1)):  # a term may be a node's double
+                    if len(own[0]) > 1 and self.domain(number)[-1] is not None:
+                        for x in own[0]:
+                            self._by_term.setdefault(x, []).append(len(self._linear))
+                        self._linear.append((number, own))
                 before = terms
                 terms, offset = self._expanded(terms, offset)
                 if terms == before:
                     break
 
-    def _expanded(self, terms: dict[int, Fraction], offset: Fraction) -> tuple[dict[int, Fraction], Fraction]:
-        """Every term replaced by its own definition, where it has one."""
+    def _expanded(
+        self, terms: dict[int, Fraction], offset: Fraction, most: int = MOST
+    ) -> tuple[dict[int, Fraction], Fraction]:
+        """Every term replaced by its own definition, where it has one with at most so many terms."""
         total: dict[int, Fraction] = {}
         for x, factor in terms.items():
             inner, shift = self.linear_definition(x)
+            inner = inner if len(inner) <= most else {}
             offset += factor * shift if inner else 0
             for y, f in (inner or {x: Fraction(1)}).items():
                 total[y] = total.get(y, Fraction(0)) + factor * f
@@ -239,9 +243,12 @@ class Variables:
         if not by_map and number not in self.identities:
             raise Refused(f"{self.name(number)} does not follow from what is read")
         inputs = node.inputs if by_map else [i for _, i in self.identities[number].terms]
-        inner = [self.evaluator(i, variables) for i in inputs]
         if by_map and any(not self.listed(x) for x in self.support(number, set(variables))):
+            if self.listed(number) and self.domain(number)[1:] == [None]:  # one value, or undefined
+                only, defined = self.domain(number)[0], self._presence(number, variables)
+                return lambda places: only if defined(places) else None
             self._require_affine(number)
+        inner = [self.evaluator(i, variables) for i in inputs]
         step = self._map(number) if by_map else self._sum(number)
 
         def value(places: tuple[int, ...]) -> Any:
@@ -252,6 +259,20 @@ class Variables:
             return self._belongs(number, result)
 
         return value
+
+    def _presence(self, number: int, variables: Sequence[int]) -> Callable[[tuple[int, ...]], bool]:
+        """Whether a node is defined, through maps that are defined wherever their inputs are."""
+        if number in variables:
+            at, domain = variables.index(number), self.domain(number)
+            return lambda places: domain[places[at]] is not None
+        f, inputs = self.node(number).function, self.node(number).inputs
+        total = isinstance(f, Table) and min(f.entries) >= 0
+        if isinstance(f, WithConstant) and f.symbol in TRUTHS and is_number(f.constant):
+            total = not self.listed(inputs[0])  # numbers without a list compare with any number
+        if not total:
+            raise Refused(f"where {self.name(number)} is defined does not follow from what is read")
+        inner = [self._presence(i, variables) for i in inputs]
+        return lambda places: all(defined(places) for defined in inner)
 
     def _require_affine(self, number: int) -> None:
         """The ends of an interval decide about affine functions only."""

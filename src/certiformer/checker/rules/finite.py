@@ -17,11 +17,17 @@ from flint import arb
 from certiformer.certificate import Finite, Node, Theorem
 from certiformer.checker.balls import ZERO, larger
 from certiformer.checker.points import FiniteProblem
-from certiformer.checker.rules import exact_sort
+from certiformer.checker.rules import exact_count, exact_induction, exact_sort, exact_width
 from certiformer.checker.rules.refusal import Refused
 
 MAX_ROWS = 1_000_000
-THEOREMS = {"exact_sort": exact_sort.check}  # theorems that speak of finite sets
+# Theorems that speak of all sequences over an alphabet.
+THEOREMS = {
+    "exact_sort": exact_sort.check,
+    "exact_count": exact_count.check,
+    "exact_width": exact_width.check,
+    "exact_induction": exact_induction.check,
+}
 
 
 def prove(node: Node, problem: FiniteProblem, progress: Callable[[int, int], None] | None = None) -> arb:

@@ -81,7 +81,7 @@ from certiformer.certificate import CONFIG, MACHINE, MODEL
 from certiformer.checker.balls import ONE, ZERO, decimal, larger, smaller, working_precision
 from certiformer.checker.computation import Files, Finding
 from certiformer.checker.machine_cells import Cells, CellWeights, Ends
-from certiformer.checker.rounding import FORMATS, Format, NoBound, summation
+from certiformer.checker.rounding import FORMATS, Format, NoBound, no_overflow, summation
 from certiformer.checker.rules.refusal import Refused
 from certiformer.checker.weights import Tensor, read_model
 from certiformer.target.machine import Machine
@@ -185,6 +185,7 @@ def arrival_bounds(cells: int, bits: int, lead: float, dtype: str) -> tuple[tupl
         raise Refused(f"the scores of codes with {bits} signs are not exact in {dtype}")
     small = (-2 * arb(lead)).exp().upper() if others else ZERO
     try:
+        no_overflow(form, 2 * bits * arb(lead))
         return _run_bounds(form, others, small)
     except NoBound as reason:
         raise Refused(f"the shares of a head over {cells:,} cells have no bound: {reason}") from None

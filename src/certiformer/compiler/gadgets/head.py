@@ -20,6 +20,7 @@ from certiformer.compiler.gadgets.scores import Numbers, Part, parts_for
 from certiformer.compiler.graph_to_extended import HeadPlan
 from certiformer.compiler.linear_form import Form, Number
 from certiformer.compiler.truth import truth_of
+from certiformer.construct.selector_width import start_weight
 from certiformer.rasp.facts import selects_one_value
 from certiformer.rasp.graph import Node
 from certiformer.rasp.value import identity
@@ -62,7 +63,7 @@ class HeadMaker:
         if reads:
             value, cell = yield from self._read(number, node)
         else:
-            numbers = tuple(Fraction(1, 1 + w) for w in node.values.values)  # type: ignore[union-attr]
+            numbers = tuple(start_weight(w) for w in node.values.values)  # type: ignore[union-attr]
             value, cell = low.start(), DraftCell(number, Feature(numbers), 1)
         written = draft.add_cell(cell)
         factor = low.precision.sharpness * (2 if reads else 1)
@@ -138,7 +139,11 @@ class HeadMaker:
         default = code.undefined if node.constant is None else self._default(node, code)
         if default is None:  # something is always selected
             default = low.draft.at_start(form)
-        return low.draft.with_start(form, default), DraftCell(number, feature, default)
+        # Weights are positive: a mean of what does not dip does not dip, but a difference of inexact numbers may.
+        copied = len(form.terms) == 1 and not form.constant and form.terms[0][1] > 0
+        copied = copied and not low.draft.cells[form.cells[0]].dips and default == low.draft.at_start(form)
+        dips = not low.exact[value] and not copied
+        return low.draft.with_start(form, default), DraftCell(number, feature, default, dips=dips)
 
     def _far(self, value: int, code: Feature) -> Number:
         """One undefined among the selected must lift the mean to the undefined code: n (U - low) + low."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import lcm
+from math import gcd, lcm
 
 import numpy as np
 from jaxtyping import Int
@@ -23,7 +23,7 @@ SMALL = ((1, 1), (1, -1), (2, 1), (1, 2), (2, -1), (1, -2), (3, 1), (1, 3), (3, 
 
 @dataclass(frozen=True)
 class Ridge:
-    """s = factors[0] x + factors[1] y, and the points (s, F) on it."""
+    """s = factors[0] x + factors[1] y, and the corners (s, F) of F as a piecewise linear function of it."""
 
     factors: tuple[Number, Number]
     points: tuple[tuple[Number, Number], ...]
@@ -49,19 +49,32 @@ def choose_ridge(x: Sequence[Number], y: Sequence[Number], f: Sequence[Sequence[
     if best is None:  # the last candidates separate all pairs of different numbers
         raise BadInput("a table tells True from 1 (or False from 0) in what is a mean of both; use numbers only")
     _, (a, b), s, values = best
+    s, values = _corners(s, values)
     # s counts in steps of 1 / (a common multiple of both scales), so that its own numbers stay integers.
     common = lcm(x_scale, y_scale)
     factors = (Fraction(a * x_scale, common), Fraction(b * y_scale, common))
-    points = [
-        (_plain(Fraction(p, common)), _plain(Fraction(v, f_scale)))
-        for p, v in zip(s.tolist(), values.tolist(), strict=True)
-    ]
+    points = zip(_shares(s.tolist(), common), _shares(values.tolist(), f_scale), strict=True)
     return Ridge((_plain(factors[0]), _plain(factors[1])), tuple(points))
+
+
+def _corners(s: Int[np.ndarray, " n"], values: Int[np.ndarray, " n"]) -> tuple[np.ndarray, np.ndarray]:
+    """The ends and the points where the slope changes: the others lie on the lines between them."""
+    if len(s) < 3 or float(np.abs(s).max()) * float(np.abs(values).max()) >= 2.0**60:
+        return s, values
+    run, rise = np.diff(s), np.diff(values)
+    bends = rise[1:] * run[:-1] != rise[:-1] * run[1:]
+    kept = np.concatenate([[True], bends, [True]])
+    return s[kept], values[kept]
+
+
+def _shares(numbers: list[int], scale: int) -> list[Number]:
+    """The numbers divided by their scale."""
+    return list(numbers) if scale == 1 else [_plain(Fraction(x, scale)) for x in numbers]
 
 
 def _candidates(xs: Int[np.ndarray, " x"], ys: Int[np.ndarray, " y"]) -> list[tuple[int, int]]:
     wide_x, wide_y = (int(v.max() - v.min()) for v in (xs, ys))
-    step_x, step_y = (int(np.gcd.reduce(np.diff(np.unique(v)))) if len(v) > 1 else 1 for v in (xs, ys))
+    step_x, step_y = (gcd(*np.diff(np.sort(v)).tolist()) or 1 for v in (xs, ys))
     m, k = wide_y // max(step_x, 1) + 1, wide_x // max(step_y, 1) + 1
     return [*SMALL, (m, 1), (1, k), (m, -1), (1, -k)]
 

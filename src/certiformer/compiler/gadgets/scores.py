@@ -22,6 +22,7 @@ import numpy as np
 from jaxtyping import Bool, Int
 
 from certiformer.compiler.linear_form import Number
+from certiformer.construct.equality_score import squared_difference
 
 Matrix = Bool[np.ndarray, "keys queries"]
 Numbers = tuple[Number, ...]
@@ -111,10 +112,11 @@ def _equality(truth: Matrix, key_codes: Numbers, query_codes: Numbers) -> Part |
     key_set, query_set = set(key_codes), set(queries)
     key_extra = [0 if hit or code not in query_set else 1 for code, hit in zip(key_codes, matched, strict=True)]
     query_extra = [0 if w is not None or code not in key_set else 1 for w, code in zip(wanted, queries, strict=True)]
+    score = squared_difference(queries, key_codes, scale)
     return Part(
-        ((2 * scale, tuple(queries), key_codes),),
-        (tuple(scale * k * k + extra for k, extra in zip(key_codes, key_extra, strict=True)),),
-        (tuple(scale * q * q + extra for q, extra in zip(queries, query_extra, strict=True)),),
+        ((score.factor, tuple(queries), key_codes),),
+        (tuple(square + extra for square, extra in zip(score.key_squares, key_extra, strict=True)),),
+        (tuple(square + extra for square, extra in zip(score.query_squares, query_extra, strict=True)),),
     )
 
 
@@ -141,10 +143,11 @@ def _smallest_gap(codes: set[Number]) -> Number:
 def _different(rows: Bool[np.ndarray, "n m"]) -> tuple[list[np.ndarray], Int[np.ndarray, " n"]]:
     """The different rows in the order in which they come, and which of them each row is."""
     packed = np.packbits(rows, axis=1)
+    size, data = packed.shape[1], packed.tobytes()
     seen: dict[bytes, int] = {}
-    class_of = np.array([seen.setdefault(row.tobytes(), len(seen)) for row in packed])
-    _, first = np.unique(class_of, return_index=True)
-    return [rows[place] for place in first.tolist()], class_of
+    class_of = [seen.setdefault(data[at : at + size], len(seen)) for at in range(0, len(data), size)]
+    first = dict(zip(reversed(class_of), range(len(class_of) - 1, -1, -1), strict=True))
+    return [rows[first[c]] for c in range(len(seen))], np.array(class_of)
 
 
 def _classes(columns: list[np.ndarray], class_of: Int[np.ndarray, " queries"], snap: str) -> Part:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Generator
-from fractions import Fraction
+from math import ceil, floor
 from typing import TYPE_CHECKING
 
 from certiformer.compiler.draft import DraftCell, DraftTable, Feature
 from certiformer.compiler.features import entries, like
-from certiformer.compiler.gadgets.piecewise import interpolated
 from certiformer.compiler.gadgets.ridge import additive, choose_ridge
 from certiformer.compiler.linear_form import Form, Number
+from certiformer.construct.selector_width import inverse_points
+from certiformer.construct.table_units import interpolated
 from certiformer.errors import BadInput
 from certiformer.rasp.graph import Node, Table
 from certiformer.rasp.meaning import apply
@@ -36,7 +37,7 @@ class TableMaker:
         node, plans = low.nodes[number], low.extended.plans
         if node.kind in ("width", "length") and number in plans:
             r = yield from low.raw(number)
-            return self.written(number, feature, r, _reciprocals(self.listed(number), feature.numbers or ()), True)
+            return self.written(number, feature, r, inverse_points(self.listed(number), feature.numbers or ()), True)
         if node.kind == "aggregate" and number in plans:
             raw = yield from low.raw(number)
             points = _distinct(entries(low.codes[number]), entries(feature), node.name)
@@ -58,7 +59,11 @@ class TableMaker:
         results = self.results(node, [(x,) for x in values], feature)
         if low.nodes[inner].kind in ("width", "length") and inner in low.extended.plans:
             r = yield from low.raw(inner)
-            return self.written(number, feature, r, _reciprocals(values, results), True)
+            return self.written(number, feature, r, inverse_points(values, results), True)
+        if len(set(results)) == 1 and low.codes[inner].undefined is not None:
+            base = low.unlisted.presence(inner)
+            if base is not None:
+                return (yield from low.unlisted.definedness(number, base, feature, results[0]))
         code = low.codes[inner]
         ridge = yield (inner, code)
         if code.undefined is not None:
@@ -120,20 +125,19 @@ class TableMaker:
         ends = [s for s, _ in points]
         first, seen = max(ends) if downward else min(ends), draft.at_start(ridge)
         if (seen < first) if downward else (seen > first):
-            ridge = draft.with_start(ridge, first)
+            # Beyond the first point all is flat. A whole number is added, so that all units see the very same direction.
+            ridge = draft.with_start(ridge, seen - floor(seen - first) if downward else seen - ceil(seen - first))
         key = (ridge, downward)
         if key not in self._tables:
             self._tables[key] = DraftTable(ridge)
             draft.tables.append(self._tables[key])
         table = self._tables[key]
-        cell = draft.add_cell(DraftCell(number, feature, base))
+        inexact = not all(self.lowering.exact[draft.cells[other].node] for other in ridge.cells)
+        dips = inexact and any(factor < 0 for _, factor in units)
+        cell = draft.add_cell(DraftCell(number, feature, base, dips=dips))
         table.writes[cell] = [(table.unit(*unit), factor) for unit, factor in units]
         table.offsets[cell] = base
         return Form.of({cell: 1})
-
-
-def _reciprocals(widths: tuple, held: tuple | list) -> Points:
-    return [(Fraction(1, w + 1), f) for w, f in zip(widths, held, strict=True)]
 
 
 def _distinct(at: list[Number], held: list[Number], name: str) -> Points:

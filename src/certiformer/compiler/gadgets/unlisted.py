@@ -18,7 +18,7 @@ from certiformer.compiler.draft import Feature
 from certiformer.compiler.features import entries, plain
 from certiformer.compiler.linear_form import Form, Number
 from certiformer.errors import BadInput
-from certiformer.rasp.graph import Node
+from certiformer.rasp.graph import Node, Table
 from certiformer.rasp.operation import TRUTHS, Binary, WithConstant, is_exact
 from certiformer.rasp.value import Ratio, exact, reduced
 
@@ -87,6 +87,27 @@ class UnlistedMaker:
                     feature = Feature(feature.numbers, far)
             total = total + (yield (number, feature)).scaled(factor)
         return total
+
+    def presence(self, number: int) -> int | None:
+        """The node without a list that is defined exactly where this one is, through maps that are always defined."""
+        while (node := self.lowering.nodes[number]).kind == "map":
+            match node.function:
+                case Table(shape=(_,), entries=entries) if min(entries) >= 0:
+                    pass
+                case WithConstant(symbol=symbol, constant=constant) if symbol in TRUTHS and is_exact(constant):
+                    pass
+                case _:
+                    break
+            (number,) = node.inputs
+        return number if self.lowering.codes[number].numbers is None else None
+
+    def definedness(self, number: int, base: int, feature: Feature, held: Number) -> Asking:
+        """A feature that is the same wherever `base` is defined."""
+        code = self.lowering.codes[base]
+        ridge = yield (base, code)
+        low, high = self.bounds(base)
+        points = {low: held, high: held, code.undefined or 0: entries(feature)[-1]}
+        return self.lowering.tables.written(number, feature, ridge, list(points.items()))
 
     def comparison(self, number: int, node: Node, feature: Feature) -> Asking:
         """A truth value that compares an unlisted number with a constant, or two numbers."""

@@ -17,6 +17,7 @@ from jaxtyping import Bool, Float
 from certiformer.compiler.machines.layout import Layout, layout_of, start_tokens
 from certiformer.compiler.machines.looped import looped_block
 from certiformer.compiler.machines.simulate import Moment, Result, bounds, too_short
+from certiformer.compiler.stored import stored
 from certiformer.errors import BadInput
 from certiformer.model.config import Config
 from certiformer.model.schema import DTYPES
@@ -192,12 +193,4 @@ def compile_machine(machine: Machine, tape: int = 400, dtype: str = "float64") -
     if dtype not in DTYPES:
         raise BadInput(f"a machine is stored in {', '.join(DTYPES)}, not {dtype!r}")
     config, tensors = looped_block(machine, layout_of(machine, tape), dtype)
-    return CompiledMachine(machine, tape, config, {name: _stored(tensor, dtype) for name, tensor in tensors.items()})
-
-
-def _stored(tensor: np.ndarray, dtype: str) -> np.ndarray:
-    if dtype == "bfloat16":
-        from ml_dtypes import bfloat16
-
-        return tensor.astype(bfloat16)
-    return tensor.astype(dtype)
+    return CompiledMachine(machine, tape, config, {name: stored(tensor, dtype) for name, tensor in tensors.items()})

@@ -1,256 +1,265 @@
-"""An encoder-decoder with hard attention simulates a Turing machine for ever, in exact rationals.
+"""The weights of the encoder-decoder with hard attention that runs a Turing machine, in exact rationals, and its runs.
 
-Statement
-    There is an encoder-decoder with hard attention, score -|<query, key>|, the activation min(max(t, 0), 1) and
-    position codes (1, i, 1/(i+1), 1/(i+1)^2), whose weights are rational and depend on the machine alone, and whose
-    decoder token i is exactly (state, symbol under the head, last move) after i steps, for every input and every i.
-    In float64 the same weights give the same tokens for i < 3,000 (`HORIZON`) and inputs of at most 3,000 symbols.
+The theorem, its proof and its rule are in `checker.rules.encoder_decoder_machine`. The encoder tokens come first: the cells
+-1, ..., L with the input from cell 0 on and blanks elsewhere. Then come the decoder tokens, each a state, the symbol under
+the head and the last move. Encoder and decoder are one sequence under a causal mask: a query that is meant for one of
+them is made large at the other. The stream is laid out as
 
-Source
-    Pérez, Barceló and Marinkovic 2021 (perez2021).
+    state | symbol | left, right | one, index, inverse, square | next | write | goes left, goes right | cell, cell before
+    | latest | winner | initial | fresh | read | encoder, place, held
 
-Differs from the source in
-    There a reading phase first copies the input while the head walks right, and every step moves. Here the encoder
-    ends in a blank on either side and is asked for the nearest cell, so no state is added, and moves may be S: the
-    cell under the head is fresh only if the winner is the newest token *and* the head has moved. This score is not
-    a dot product, so the transformer of `model` cannot have it; the weights are evaluated here, in rationals or in
-    float64.
-
-Proof
-    Let c_i be the cell of the head after i steps (c_0 = 0), v_i the symbol written in step i and m_i its move.
-
-    *Table.* Token i holds unit vectors of state and symbol, so min(max(q + s - 1, 0), 1) over all pairs is the unit
-    vector of the pair, and one linear map gives the next state, v_i and m_i (where the machine stops: the same
-    state and symbol, S).
-
-    *Cell.* Uniform attention over the tokens 0, ..., i of m_j and of the move before it, m_{j-1}, gives c_{i+1} /
-    (i + 1) and c_i / (i + 1).
-
-    *Latest write.* The query of token i is (c_{i+1} / (i+1), 1 / (i+1), 1 / (3 (i+1)^2)), the key of token j (1 /
-    (j+1), -c_j / (j+1), 1 / (j+1)^2); their product is a = (c_{i+1} - c_j) / ((i+1) (j+1)) + 1 / (3 (i+1)^2
-    (j+1)^2). If c_j = c_{i+1} then |a| = 1 / (3 (i+1)^2 (j+1)^2), smallest for the latest such j. Otherwise |a| >=
-    (2/3) / ((i+1) (j+1)) >= (2/3) / (i+1)^2, which is more. So the latest write at c_{i+1} wins if there is one. If
-    there is none, then the head has moved, and j = i wins: |c_{i+1} - c_i| = 1 gives |a| <= (1 + 1 / (3 (i+1)^2)) /
-    (i+1)^2, and for j < i |a| >= (1 - 1 / (3 (i+1) (j+1))) / ((i+1) (j+1)). With k = j + 1 <= i the second is more
-    by at least (i + 1 - k) / (k (i+1)^2) - 1 / (3 (i+1)^2 k^2) - 1 / (3 (i+1)^4) >= (1 - 1/3 - 1/12) / (k (i+1)^2)
-    > 1 / (2 k (i+1)^2). So the winner l is i after a move exactly when the cell is fresh: fresh = step(step(l - i +
-    1) + moved - 1).
-
-    *Encoder.* Its keys are (1, -j) for j = -1, ..., n, with the symbols of the input and a blank at both ends. The
-    query (c_{i+1} / (i+1), 1 / (i+1)) has the product (c_{i+1} - j) / (i+1): the nearest j wins, alone, and holds
-    what cell c_{i+1} held at the start. The next symbol is step(v_l - fresh) + step(initial - (1 - fresh)).
-    Induction. QED.
-
-    *Float64.* Everything but the two scores is an integer, computed exactly. With u = 2^-53: c / (i+1) and 1 /
-    (j+1) have one rounding each, their product one and the sum two, so each of the two large terms, at most 1 /
-    (j+1) as |c| <= i + 1, errs by 5 u relatively and the small one by less than 9 u: together at most 12 u / (j+1).
-    Two writes j' < j to the same cell differ in |a| by at least 1 / (3 (i+1)^2 (j'+1)^2 (j'+2)), since 1 - x^2 >= 1
-    - x for x = (j'+1) / (j'+2); this exceeds both errors, at most 24 u / (j'+1) together, if 72 u (i+1)^2 (j'+1)
-    (j'+2) < 1. With i + 1 <= 3,000 and j' + 2 <= 3,000 the left side is below 0.66. A write at another cell is
-    (1/3) / (i+1)^2 > 3e-8 away; where the cell is fresh, j < i loses by at least 1 / (2 (i+1)^2 (j+1)), against 24
-    u / (j+1); and at the encoder the nearest cell leads by 1 / (i+1), against 10 u (i + 1 + n) / (i + 1).
-
-Assumptions
-    horizon (**checked**): a float64 run takes at most 3,000 steps on at most 3,000 symbols; otherwise it is refused.
-
-Certified
-    Nothing is stored in a certificate. The tests run the exact rationals, in which the proof has no gap.
-
-Not certified
-    Float64 beyond the horizon, which is refused.
-
-Example
-    >>> from certiformer.compiler.machines.examples import busy_beaver
-    >>> EncoderDecoder(busy_beaver(3), exact=True).run(steps=30).ones
-    5
-
-Tests
-    tests/theorems/test_encoder_decoder.py
+*Blocks.* (0) units: the table. (1) attention: the cell of the head. (2) attention: the latest write to it, and what the
+input held there; units: was it the newest token? (3) units: is the cell fresh? (4) units: what is read.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
+from certiformer.compiler.machines.decoder import Decoder
+from certiformer.compiler.machines.rational_decoder import decode_exactly
 from certiformer.compiler.machines.simulate import Result, Simulation
-from certiformer.errors import BadInput
-from certiformer.target.machine import Machine
-from certiformer.theorem import Assumption, Theorem
+from certiformer.compiler.stored import stored
+from certiformer.model.config import Attention, Block, Code, Config, FeedForward, Heads, Input, Readout
+from certiformer.model.layout import tensor_specs
+from certiformer.target.machine import MOVES, Transition
 
-THEOREM = Theorem(
-    id="compiler.machines.encoder_decoder",
-    title="An encoder-decoder with hard attention simulates a Turing machine for ever, in exact rationals.",
-    kind="exact",
-    sources=("perez2021",),
-    verb="compile",
-    assumptions=(
-        Assumption("horizon", "a float64 run has at most 3,000 steps and symbols; more is refused", "checked"),
-    ),
-    uses=(),
-)
+FAR = 4  # larger than the size of any score that may win
+MOVE_ORDER = tuple(MOVES)  # L, S, R
 
-HORIZON = 3_000
-
-Vector = np.ndarray  # of Fractions or of float64
+Exact = dict[tuple[int, ...], Fraction]  # the nonzero entries of a tensor
 
 
-@dataclass
-class Memory:
-    """What the tokens so far offer to later ones: their moves, keys and values. A token never changes afterwards."""
+@dataclass(frozen=True)
+class EncoderDecoder(Decoder):
+    """The encoder-decoder of `machine` for inputs of at most `symbols` symbols and `steps` steps.
 
-    moves: list[Vector] = field(default_factory=list)
-    keys: list[Vector] = field(default_factory=list)
-    values: list[Vector] = field(default_factory=list)
+    >>> from certiformer.compiler.machines.examples import busy_beaver
+    >>> EncoderDecoder(busy_beaver(3), steps=30).run_exactly().ones
+    5
+    """
 
+    form: ClassVar[str] = "encoder-decoder"
+    rule: ClassVar[str] = "encoder_decoder_machine"
 
-class EncoderDecoder:
-    """The weights for `machine`, evaluated in rationals (`exact`) or in float64."""
+    def reaches(self, steps: int) -> bool:
+        from certiformer.checker.rounding import FORMATS
+        from certiformer.checker.rules.encoder_decoder_machine import unsafe
 
-    def __init__(self, machine: Machine, exact: bool = False):
-        self.machine, self.exact = machine, exact
-        self._number = Fraction if exact else float
-        states, symbols = len(machine.states), len(machine.symbols)
-        sizes = {"state": states, "symbol": symbols, "left": 1, "right": 1}  # a token, as it is fed back
-        sizes |= {"one": 1, "index": 1, "inverse": 1, "square": 1}  # its position
-        sizes |= {"next": states, "write": symbols, "goes_left": 1, "goes_right": 1}  # from the table
-        sizes |= {"cell": 1, "cell_before": 1}  # c_{i+1} / (i+1) and c_i / (i+1)
-        sizes |= {"latest": symbols, "winner": 1, "initial": symbols, "fresh": 1, "read": symbols}
-        self._at, at = {}, 0
-        for name, size in sizes.items():
-            self._at[name], at = slice(at, at + size), at + size
-        self._width = at
-
-    def run(self, symbols: Iterable[str] = (), steps: int = 100) -> Result:
-        """Decode `steps` tokens, or fewer when the machine stops; the tape is rebuilt from the tokens."""
-        word = self.machine.check_symbols(symbols)
-        if not self.exact and (steps > HORIZON or len(word) > HORIZON):
-            raise BadInput(
-                f"float64 is proved for at most {HORIZON:,} steps and symbols, not {max(steps, len(word)):,}"
-            )
-        encoder = self._encode(word)
-        memory = Memory()
-        scratch = Simulation(self.machine, word)  # its tape and head only; its table is not used
-        token = self._first(word)
-        for step in range(steps):
-            if scratch.stopped:
-                break
-            stream = self._decode(token, step, memory, encoder)
-            token = np.concatenate([stream[self._at[part]] for part in ("next", "read", "goes_left", "goes_right")])
-            written, moved = self._unit(stream, "write"), int(token[-1]) - int(token[-2])
-            scratch.tape[scratch.cell] = self.machine.symbols[written]
-            scratch.cell, scratch.step = scratch.cell + moved, step + 1
-            scratch.state = self.machine.states[self._unit(stream, "next")]
-            scratch.lowest, scratch.highest = min(scratch.lowest, scratch.cell), max(scratch.highest, scratch.cell)
-            if self.machine.symbols[self._unit(stream, "read")] != scratch.symbol:
-                raise ValueError("the decoder reads a symbol that was not written there")
-        return scratch.result()
-
-    def _decode(self, token: Vector, i: int, memory: Memory, encoder: tuple[Vector, Vector]) -> Vector:
-        """The stream of token `i` after all layers; the tokens before it are in `memory`, which gets this one."""
-        at, weights = self._at, self._weights
-        x = self._zeros(self._width)
-        x[: len(token)] = token
-        inverse = self._number(1) / (i + 1)
-        x[at["one"]], x[at["index"]] = self._number(1), self._number(i)
-        x[at["inverse"]], x[at["square"]] = inverse, inverse * inverse
-        x = x + weights["table.out"] @ self._step(weights["table.in"] @ x)
-        memory.moves.append(weights["moves"] @ x)
-        x[at["cell"]], x[at["cell_before"]] = (column.sum() / (i + 1) for column in np.array(memory.moves).T)
-        memory.keys.append(weights["key"] @ x)
-        memory.values.append(weights["recall"] @ x)
-        x = x + memory.values[_hardest(np.array(memory.keys) @ (weights["query"] @ x))]
-        initial_keys, initial_values = encoder
-        x[at["initial"]] = initial_values[_hardest(initial_keys @ (weights["ask"] @ x))]
-        for name in ("same", "fresh", "read"):
-            x = x + weights[f"{name}.out"] @ self._step(weights[f"{name}.in"] @ x)
-        return x
+        return bool(unsafe(FORMATS[self.dtype], steps) < 1)
 
     @cached_property
-    def _weights(self) -> dict[str, Any]:
-        machine, at = self.machine, {name: part.start for name, part in self._at.items()}
-        pairs = [(q, g) for q in range(len(machine.states)) for g in range(len(machine.symbols))]
-        found = {"table.in": self._zeros(len(pairs), self._width), "table.out": self._zeros(self._width, len(pairs))}
-        for number, (q, g) in enumerate(pairs):
-            found["table.in"][number, [at["state"] + q, at["symbol"] + g]] = 1
-            found["table.in"][number, at["one"]] = -1
-            stay = (machine.symbols[g], "S", machine.states[q])
-            write, move, following = machine.transition(machine.states[q], machine.symbols[g]) or stay
-            found["table.out"][at["next"] + machine.states.index(following), number] = 1
-            found["table.out"][at["write"] + machine.symbols.index(write), number] = 1
-            if move != "S":
-                found["table.out"][at["goes_left" if move == "L" else "goes_right"], number] = 1
-        third = self._number(1) / 3
-        found["moves"] = self._rows([{"goes_right": 1, "goes_left": -1}, {"right": 1, "left": -1}])
-        found["query"] = self._rows([{"cell": 1}, {"inverse": 1}, {"square": third}])
-        # c_i / (i+1) is `cell_before` of token i.
-        found["key"] = self._rows([{"inverse": 1}, {"cell_before": -1}, {"square": 1}])
-        found["ask"] = self._rows([{"cell": 1}, {"inverse": 1}])
-        found["recall"] = self._zeros(self._width, self._width)
-        for g in range(len(machine.symbols)):
-            found["recall"][at["latest"] + g, at["write"] + g] = 1
-        found["recall"][at["winner"], at["index"]] = 1
-        # winner - index + 1 is 1 for the newest token; then both units join with whether the head has moved.
-        found["same.in"] = self._rows([{"winner": 1, "index": -1, "one": 1}])
-        found["same.out"] = self._rows([{"fresh": 1}]).T
-        found["fresh.in"] = self._rows([{"fresh": 1, "goes_left": 1, "goes_right": 1, "one": -1}, {"fresh": 1}])
-        found["fresh.out"] = self._rows([{"fresh": 1}, {"fresh": -1}]).T
-        count = len(machine.symbols)
-        found["read.in"], found["read.out"] = self._zeros(2 * count, self._width), self._zeros(self._width, 2 * count)
-        for g in range(count):
-            found["read.in"][g, [at["latest"] + g, at["fresh"]]] = 1, -1
-            found["read.in"][count + g, [at["initial"] + g, at["fresh"], at["one"]]] = 1, 1, -1
-            found["read.out"][at["read"] + g, [g, count + g]] = 1
+    def config(self) -> Config:
+        count, states = len(self.machine.symbols), len(self.machine.states)
+        nearest: dict[str, Any] = {"kind": "nearest", "scale": "unit", "mask": "causal"}
+        both = (Heads(1, 4, count + 1), Heads(1, 3, count))
+        blocks = (
+            Block(ffn=FeedForward(states * count)),
+            Block(Attention((Heads(1, 1, 2),), **nearest)),
+            Block(Attention(both, **nearest), FeedForward(1)),
+            Block(ffn=FeedForward(2)),
+            Block(ffn=FeedForward(2 * count)),
+        )
+        return Config(
+            Input("ids", tokens=self.symbols + 2 + self.steps, vocabulary=count + 3 * states * count),
+            width=self._width,
+            outputs=3 * states * count,
+            readout=Readout("all"),
+            code=Code("table"),
+            blocks=blocks,
+            dtype=self.dtype,
+        )
+
+    @cached_property
+    def tensors(self) -> dict[str, np.ndarray]:
+        """The exact weights, rounded to the stored type."""
+        found = {}
+        for name, spec in tensor_specs(self.config).items():
+            tensor = np.zeros(spec.shape)
+            for place, number in self.exact_tensors[name].items():
+                tensor[place] = float(number)
+            found[name] = stored(tensor, self.dtype)
         return found
 
-    def _encode(self, word: tuple[str, ...]) -> tuple[Vector, Vector]:
-        """Keys (1, -j) and unit vectors of the symbols, a blank before and after the input."""
-        cells = [self.machine.blank, *word, self.machine.blank]
-        keys, values = self._zeros(len(cells), 2), self._zeros(len(cells), len(self.machine.symbols))
-        for place, symbol in enumerate(cells):
-            keys[place] = [self._number(1), self._number(1 - place)]
-            values[place, self.machine.symbols.index(symbol)] = self._number(1)
-        return keys, values
+    @cached_property
+    def exact_tensors(self) -> dict[str, Exact]:
+        """The nonzero weights as rationals."""
+        return {**self._tokens(), **self._table(), **self._heads(), **self._units(), **self._readout()}
 
-    def _first(self, word: tuple[str, ...]) -> Vector:
-        token = self._zeros(len(self.machine.states) + len(self.machine.symbols) + 2)
-        token[0] = self._number(1)
-        under = word[0] if word else self.machine.blank
-        token[len(self.machine.states) + self.machine.symbols.index(under)] = self._number(1)
-        return token
+    def run_exactly(self, symbols: Iterable[str] = (), steps: int | None = None) -> Result:
+        """The run in exact rationals, with no rounding anywhere."""
+        word, limit = self.within(symbols, steps)
+        prompt, writes = self._prompt(word), self._writes()
+        stopped = Simulation(self.machine, word).stopped
+        outputs = [] if stopped else decode_exactly(self.config, self.exact_tensors, prompt, writes, limit)
+        return self.rebuilt(word, outputs)[0]
 
-    def _rows(self, rows: list[dict[str, Any]]) -> Vector:
-        matrix = self._zeros(len(rows), self._width)
-        for row, entries in zip(matrix, rows, strict=True):
-            for name, weight in entries.items():
-                row[self._at[name]] = self._number(weight)
-        return matrix
+    def decoded(self, word: tuple[str, ...], limit: int) -> list[int]:
+        from certiformer.compiler.decode import greedy
 
-    def _zeros(self, *shape: int) -> Vector:
-        return np.full(shape, Fraction(0), object) if self.exact else np.zeros(shape)
+        if Simulation(self.machine, word).stopped:
+            return []
+        prompt, writes = np.array([self._prompt(word)]), np.array(self._writes())
+        return greedy(self.config, self.tensors, prompt, writes, limit)[0].tolist()
 
-    def _step(self, values: Vector) -> Vector:
-        zero: Any = self._number(0)
-        one: Any = self._number(1)
-        return np.minimum(np.maximum(values, zero), one)
+    def step(self, output: int, scratch: Simulation) -> Transition | None:
+        """The state and the move of a token; its step left what the table says for the token before it."""
+        before = self.machine.transition(scratch.state, scratch.symbol)
+        if output < 0 or before is None:
+            return None
+        pair, move = divmod(output, 3)
+        state, symbol = divmod(pair, len(self.machine.symbols))
+        cell = scratch.cell + MOVES[MOVE_ORDER[move]]
+        under = before[0] if cell == scratch.cell else scratch.tape.get(cell, self.machine.blank)
+        # The proof says that this cannot happen; a run that breaks it must not go on.
+        if self.machine.symbols[symbol] != under:
+            raise ValueError("the decoder reads a symbol that was not written there")
+        return before[0], MOVE_ORDER[move], self.machine.states[state]
 
-    def _unit(self, stream: Vector, name: str) -> int:
-        """The place of the 1; the entries must be exactly 0 and 1."""
-        part = stream[self._at[name]].tolist()
-        if sorted(part) != [0] * (len(part) - 1) + [1]:
-            raise ValueError(f"{name} is not a unit vector")
-        return part.index(1)
+    def _prompt(self, word: tuple[str, ...]) -> list[int]:
+        cells = [0, *(self.machine.symbols.index(symbol) for symbol in word)]  # the blank is symbol 0
+        cells += [0] * (self.symbols + 2 - len(cells))
+        return [*cells, self._token(0, cells[1], MOVE_ORDER.index("S"))]
+
+    def _writes(self) -> list[int]:
+        """The token of each output; one with which the machine has stopped is the last."""
+        machine, count = self.machine, len(self.machine.symbols)
+        pairs = [(state, symbol) for state in machine.states for symbol in machine.symbols]
+        stops = [machine.transition(*pair) is None for pair in pairs]
+        return [-1 if stops[output // 3] else count + output for output in range(3 * len(pairs))]
+
+    def _token(self, state: int, symbol: int, move: int) -> int:
+        count = len(self.machine.symbols)
+        return count + (state * count + symbol) * 3 + move
+
+    @cached_property
+    def _at(self) -> dict[str, int]:
+        states, count = len(self.machine.states), len(self.machine.symbols)
+        sizes = {
+            "state": states,
+            "symbol": count,
+            "left": 1,
+            "right": 1,
+            "one": 1,
+            "index": 1,
+            "inverse": 1,
+            "square": 1,
+        }
+        sizes |= {"next": states, "write": count, "goes_left": 1, "goes_right": 1, "cell": 1, "cell_before": 1}
+        sizes |= {"latest": count, "winner": 1, "initial": count, "fresh": 1, "read": count}
+        sizes |= {"encoder": 1, "place": 1, "held": count}
+        found, at = {}, 0
+        for name, size in sizes.items():
+            found[name], at = at, at + size
+        return {**found, "end": at}
+
+    @property
+    def _width(self) -> int:
+        return self._at["end"]
+
+    def _tokens(self) -> dict[str, Exact]:
+        at, one, count = self._at, Fraction(1), len(self.machine.symbols)
+        embed: Exact = {(symbol, at["held"] + symbol): one for symbol in range(count)}
+        for state in range(len(self.machine.states)):
+            for symbol in range(count):
+                for move, name in enumerate(MOVE_ORDER):
+                    token = self._token(state, symbol, move)
+                    embed |= {(token, at["state"] + state): one, (token, at["symbol"] + symbol): one}
+                    if name != "S":
+                        embed[token, at["left" if name == "L" else "right"]] = one
+        code: Exact = {}
+        for row in range(self.symbols + 2):
+            code |= {(row, at["encoder"]): one, (row, at["place"]): Fraction(row - 1)}
+        for i in range(self.steps):
+            row = self.symbols + 2 + i
+            code |= {(row, at["one"]): one, (row, at["index"]): Fraction(i)}
+            code |= {(row, at["inverse"]): Fraction(1, i + 1), (row, at["square"]): Fraction(1, (i + 1) ** 2)}
+        return {"embed.weight": embed, "code.table": code}
+
+    def _table(self) -> dict[str, Exact]:
+        """One unit for each pair: state + symbol - one is 1 for the pair of the token and at most 0 for others."""
+        machine, at, one = self.machine, self._at, Fraction(1)
+        up: Exact = {}
+        down: Exact = {}
+        pairs = [(state, symbol) for state in machine.states for symbol in machine.symbols]
+        for unit, (state, symbol) in enumerate(pairs):
+            q, g = machine.states.index(state), machine.symbols.index(symbol)
+            up |= {(at["state"] + q, unit): one, (at["symbol"] + g, unit): one, (at["one"], unit): -one}
+            write, move, following = machine.transition(state, symbol) or (symbol, "S", state)
+            down[unit, at["next"] + machine.states.index(following)] = one
+            down[unit, at["write"] + machine.symbols.index(write)] = one
+            if move != "S":
+                down[unit, at["goes_left" if move == "L" else "goes_right"]] = one
+        return _ffn(0, up, down)
+
+    def _heads(self) -> dict[str, Exact]:
+        at, one, count = self._at, Fraction(1), len(self.machine.symbols)
+        cell = {
+            "query": {(0, at["one"], 0): one},
+            "key": {(0, at["encoder"], 0): one},
+            "value": {(0, at["goes_right"], 0): one, (0, at["goes_left"], 0): -one,
+                      (0, at["right"], 1): one, (0, at["left"], 1): -one},
+            "output": {(0, 0, at["cell"]): one, (0, 1, at["cell_before"]): one},
+        }  # fmt: skip
+        latest = {
+            "query": {(0, at["cell"], 0): one, (0, at["inverse"], 1): one, (0, at["square"], 2): Fraction(1, 3),
+                      (0, at["one"], 3): Fraction(FAR)},
+            # c_j / (j+1) is `cell_before` of token j.
+            "key": {(0, at["inverse"], 0): one, (0, at["cell_before"], 1): -one, (0, at["square"], 2): one,
+                    (0, at["encoder"], 3): one},
+            "value": {(0, at["write"] + g, g): one for g in range(count)} | {(0, at["index"], count): one},
+            "output": {(0, g, at["latest"] + g): one for g in range(count)} | {(0, count, at["winner"]): one},
+        }  # fmt: skip
+        initial = {
+            "query": {(0, at["cell"], 0): one, (0, at["inverse"], 1): one, (0, at["one"], 2): Fraction(FAR)},
+            "key": {(0, at["encoder"], 0): one, (0, at["place"], 1): -one, (0, at["one"], 2): one},
+            "value": {(0, at["held"] + g, g): one for g in range(count)},
+            "output": {(0, g, at["initial"] + g): one for g in range(count)},
+        }
+        groups = {"1.attention.groups.0": cell, "2.attention.groups.0": latest, "2.attention.groups.1": initial}
+        return {f"blocks.{name}.{part}": exact for name, parts in groups.items() for part, exact in parts.items()}
+
+    def _units(self) -> dict[str, Exact]:
+        at, one, count = self._at, Fraction(1), len(self.machine.symbols)
+        # winner - index + 1 is 1 for the newest token and else at most 0.
+        same = _ffn(2, {(at["winner"], 0): one, (at["index"], 0): -one, (at["one"], 0): one}, {(0, at["fresh"]): one})
+        # The cell is fresh if the newest token won and the head has moved; the second unit takes the old number away.
+        moved = {(at[name], 0): one for name in ("fresh", "goes_left", "goes_right")}
+        fresh = _ffn(
+            3, {**moved, (at["one"], 0): -one, (at["fresh"], 1): one}, {(0, at["fresh"]): one, (1, at["fresh"]): -one}
+        )
+        up: Exact = {}
+        down: Exact = {}
+        for g in range(count):
+            up |= {(at["latest"] + g, g): one, (at["fresh"], g): -one}
+            up |= {(at["initial"] + g, count + g): one, (at["fresh"], count + g): one, (at["one"], count + g): -one}
+            down |= {(g, at["read"] + g): one, (count + g, at["read"] + g): one}
+        return {**same, **fresh, **_ffn(4, up, down)}
+
+    def _readout(self) -> dict[str, Exact]:
+        """next + read + move: 3 for the right token, at most 2 for any other."""
+        at, one, count = self._at, Fraction(1), len(self.machine.symbols)
+        weight: Exact = {}
+        bias: Exact = {}
+        for state in range(len(self.machine.states)):
+            for symbol in range(count):
+                for move, name in enumerate(MOVE_ORDER):
+                    output = self._token(state, symbol, move) - count
+                    weight |= {(at["next"] + state, output): one, (at["read"] + symbol, output): one}
+                    if name == "S":
+                        weight |= {(at["goes_left"], output): -one, (at["goes_right"], output): -one}
+                        bias[(output,)] = one
+                    else:
+                        weight[at["goes_left" if name == "L" else "goes_right"], output] = one
+        return {"readout.weight": weight, "readout.bias": bias}
 
 
-def _hardest(products: Vector) -> int:
-    """The one key with the largest -|product|; the proof says that it is alone."""
-    sizes = np.abs(products)
-    best = [place for place, size in enumerate(sizes.tolist()) if size == sizes.min()]
-    if len(best) != 1:
-        raise ValueError("two keys have the same score")
-    return best[0]
+def _ffn(block: int, up: Exact, down: Exact) -> dict[str, Exact]:
+    name = f"blocks.{block}.ffn"
+    return {f"{name}.up": up, f"{name}.up_bias": {}, f"{name}.down": down, f"{name}.down_bias": {}}

@@ -86,9 +86,13 @@ class Simulation:
         self.tape[self.cell], self.state, self.cell, self.step = write, following, reached, self.step + 1
         self.lowest, self.highest = min(self.lowest, reached), max(self.highest, reached)
 
+    def moment(self) -> Moment:
+        """The present configuration without its tape."""
+        return Moment(self.step, self.state, self.cell, self.symbol)
+
     def __iter__(self) -> Iterator[Moment]:
         while True:
-            yield Moment(self.step, self.state, self.cell, self.symbol)
+            yield self.moment()
             if self.stopped:
                 return
             self.advance()

@@ -1,0 +1,57 @@
+"""What the three theorems about automata have in common when they speak: the claim, the reason, what is not said."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import frexp
+
+from flint import arb
+
+from certiformer.checker.balls import decimal
+from certiformer.checker.computation import Finding
+from certiformer.checker.rules.refusal import Refused
+from certiformer.target.automaton import Automaton
+
+NOT_CLAIMED = (
+    "Longer words: `run` refuses them.",
+    "That the table is the language its author wanted.",
+)
+
+
+@dataclass(frozen=True)
+class Report:
+    """What was proved: the automaton, the longest word, the type of a run, the largest share of a wrong row, the
+    smallest
+    distance of what a head brings from a threshold (None where there is no threshold), and how many situations were run."""
+
+    automaton: Automaton
+    length: int
+    dtype: str
+    leak: arb
+    margin: arb | None
+    situations: int
+
+
+def claim(automaton: Automaton, length: int, how: str, dtype: str) -> str:
+    """The sentence of a form; `how` says what gives the answer."""
+    states, symbols = len(automaton.states), len(automaton.symbols)
+    alphabet = ", ".join(automaton.symbols) if symbols <= 8 else f"{symbols} symbols"
+    return (
+        f"For every word of 0 to {length:,} symbols over {alphabet}, {how} give{'s' * how.startswith('one')} exactly the"
+        f" state of the automaton of {states} state{'s' * (states > 1)} after each symbol, and whether it accepts, in real"
+        f" arithmetic and in a run in {dtype}."
+    )
+
+
+def finding(report: Report) -> Finding:
+    """The reason and the numbers of the certificate."""
+    if report.margin is None or not report.margin > 0:
+        raise Refused("what the head brings may be on either side of a threshold")
+    margin, leak = decimal(report.margin, up=False), decimal(report.leak, up=True)
+    power = frexp(float(report.leak))[1]  # the leak is below 2^power
+    reason = (
+        f"all {report.situations:,} situations of a row were run through the stored weights; what the head brings stays"
+        f" {margin} away from the thresholds, and a wrong row gets a share of less than 2^{power}"
+    )
+    sizes = {"length": report.length, "states": len(report.automaton.states), "symbols": len(report.automaton.symbols)}
+    return Finding(reason, {**sizes, "margin": margin, "leak": leak})

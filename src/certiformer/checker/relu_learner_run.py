@@ -1,0 +1,107 @@
+"""How far a run of a learner with ReLU attention may be from its statement; `rules.in_context_relu` derives it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from flint import arb
+
+from certiformer.checker.balls import HALF, INFINITY, ONE, ZERO, larger, smaller
+from certiformer.checker.rounding import Format, no_overflow
+from certiformer.target.relu_learner import ReluLearner
+
+
+@dataclass(frozen=True)
+class Drift:
+    """Bounds of the norm of the weights, of their error, and of the error of the prediction, after the last step."""
+
+    norm: arb
+    weights: arb
+    prediction: arb
+
+
+class RunBounds:
+    """The bounds of one learner in one format; `polygon` is the error of its polygon."""
+
+    def __init__(self, learner: ReluLearner, form: Format, polygon: arb) -> None:
+        self.learner, self.form, self.polygon = learner, form, polygon
+        self.rate, self.decay, self.threshold = arb(learner.rate), arb(learner.decay), arb(learner.threshold)
+        self.root = arb(learner.features).sqrt()
+        self.row = self.root * arb(learner.bound)  # B
+        self.bends = sum((abs(arb(b)) for b in learner.bends), ZERO) if learner.knots else arb(2)
+        edge = larger(abs(arb(learner.knots[0])), abs(arb(learner.knots[-1]))) if learner.knots else ZERO
+        self.offset = edge if learner.knots else arb(learner.label_bound)  # K
+        # Terms that a weight is the sum of: itself, the heads of the gradient, the labels, the decay.
+        self.terms = 1 + (len(learner.knots) + 1 if learner.knots else 2) + (1 if learner.decay else 0)
+
+    @property
+    def factor(self) -> arb:
+        """rho: what one exact step does to distances at most; negative room means that there is no such bound below 1."""
+        steep = self.rate * arb(self.learner.spectrum) * (arb("0.25") if self.learner.knots else ONE)
+        return larger(abs(1 - self.decay).upper(), abs(1 - self.decay - steep).upper())
+
+    @property
+    def room(self) -> arb:
+        """How far the step is from the length 2 at which it stops being a contraction."""
+        steep = self.rate * arb(self.learner.spectrum) * (arb("0.25") if self.learner.knots else ONE)
+        return (2 - self.decay - steep).lower()
+
+    def step(self, norm: arb) -> arb:
+        """What rounding adds to a step from weights of a run with this norm at most."""
+        form, n, d = self.form, self.learner.rows, self.learner.features
+        score = norm * self.row + self.offset  # S
+        faint = form.tiny * (1 + norm + self.row + self.offset + score)
+        score_error = form.gamma(d + 1) * score + 4 * (d + 2) * faint
+        reach = score + score_error
+        mixed = self.bends * self.row * (score_error + form.gamma(n + form.divide + 2) * reach)
+        mixed = mixed + 8 * (n + 2) * self.root * (1 + self.bends) * faint
+        if self.learner.knots:  # the labels: a head whose score is exact and at most 1
+            mixed = mixed + form.gamma(n + form.divide + 1) * self.row + 8 * (n + 2) * self.root * faint
+        whole = self.bends * self.row * reach + (self.row if self.learner.knots else ZERO) + mixed
+        size = norm * (1 + self.decay) + self.rate * whole
+        error = self.rate * mixed + form.gamma(self.terms + 1) * size
+        error = error + 8 * self.terms * self.root * (1 + self.rate + self.decay + size) * faint
+        if self.learner.threshold:
+            shrunk = 4 * (size + error) + 2 * self.root * self.threshold
+            error = error + form.gamma(8) * shrunk + 32 * self.root * form.tiny
+        no_overflow(form, 8 * (reach + whole + size) * (1 + self.bends + self.rate))
+        return error.upper()
+
+    def answer(self, norm: arb, error: arb) -> arb:
+        """The error of a prediction by weights of this norm at most, themselves wrong by `error`."""
+        form, d = self.form, self.learner.features
+        faint = form.tiny * (1 + norm + self.row)
+        score_error = form.gamma(d + 1) * norm * self.row + 4 * (d + 2) * faint
+        total = error * self.row + 2 * score_error + form.gamma(3) * (norm * self.row + 2 * score_error) + 8 * faint
+        if not self.learner.knots:
+            return total.upper()
+        size = norm * self.row + total + self.offset
+        count = len(self.learner.knots)
+        rounding = form.gamma(count + 3) * self.bends * size + 8 * count * form.tiny * (1 + size)
+        return (total / 4 + self.polygon + rounding).upper()
+
+    def norms(self) -> list[arb]:
+        """W_l for l = 1 .. steps: the smallest of the three bounds of the norm of the exact weights."""
+        learner, rho = self.learner, self.factor
+        label = HALF if learner.knots else arb(learner.label_bound)
+        start = arb(2).log() if learner.knots else label * label / 2  # the objective at w = 0
+        penalty = INFINITY
+        if learner.threshold:
+            penalty = start * self.rate / self.threshold
+        elif learner.decay:
+            penalty = (2 * start * self.rate / self.decay).sqrt()
+        found, norm = [], ZERO
+        for step in range(1, learner.steps + 1):
+            norm = smaller((rho * norm + self.rate * self.row * label).upper(), penalty.upper())
+            if self.room > 0:
+                norm = smaller(norm, (2 * step * start * self.rate / self.room).sqrt().upper())
+            found.append(norm)
+        return found
+
+    def drift(self) -> Drift:
+        """All steps, then the prediction."""
+        rho, norm, error = self.factor, ZERO, ZERO
+        for following in self.norms():
+            added = self.step((norm + error).upper()) + self.rate * self.row * self.polygon
+            norm, error = following, (rho * error + added).upper()
+        return Drift(norm, error, self.answer((norm + error).upper(), error))

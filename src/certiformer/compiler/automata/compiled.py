@@ -1,0 +1,183 @@
+"""`CompiledAutomaton`: a finite automaton with the weights that run it, its runs and its files.
+
+Compiling and running need NumPy alone; JAX is imported for runs through the one `Transformer` (`method="full"`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from certiformer.compiler.automata.chain_of_thought import chain_of_thought_automaton
+from certiformer.compiler.automata.evaluate import (
+    Evaluation,
+    log_depth_outputs,
+    looped_outputs,
+    unit_vectors,
+    written_tokens,
+)
+from certiformer.compiler.automata.log_depth import log_depth_automaton
+from certiformer.compiler.automata.looped import looped_automaton
+from certiformer.compiler.automata.parts import Tensors
+from certiformer.errors import BadInput
+from certiformer.model.config import Config
+from certiformer.model.schema import DTYPES
+from certiformer.target.automaton import Automaton
+
+if TYPE_CHECKING:
+    from certiformer.certificate import Certificate
+    from certiformer.model.transformer import Transformer
+
+MAX_LENGTH = 20_000
+METHODS = ("rows", "full")
+FORMS: dict[str, Callable[[Automaton, int, str], tuple[Config, Tensors]]] = {
+    "looped": looped_automaton,
+    "chain-of-thought": chain_of_thought_automaton,
+    "log-depth": log_depth_automaton,
+}
+
+
+@dataclass(frozen=True)
+class Result:
+    """What the transformer says of a word: the answer, the state after every symbol, and how many passes of its blocks
+    (or, for a chain of thought, tokens) that took."""
+
+    accepted: bool
+    state: str
+    states: tuple[str, ...]
+    steps: int
+
+
+@dataclass(frozen=True)
+class CompiledAutomaton:
+    """An automaton and the transformer that reads words of up to `length` symbols; `tensors` are NumPy arrays."""
+
+    automaton: Automaton
+    length: int
+    form: str
+    config: Config
+    tensors: dict[str, np.ndarray]
+
+    @cached_property
+    def transformer(self) -> Transformer:
+        """The same as the one `Transformer`."""
+        from certiformer.model.transformer import Transformer
+
+        return Transformer(self.config, self.tensors)
+
+    def run(self, word: Iterable[str] = (), method: str = "rows") -> Result:
+        """Read a word, in the stored type: row by row in NumPy (`rows`; `evaluate` says why this is the same), or
+        through the forward pass of the one transformer (`full`)."""
+        symbols = self.automaton.check_word(word)
+        if len(symbols) > self.length:
+            raise BadInput(
+                f"the word has {len(symbols):,} symbols; this transformer reads up to {self.length:,} of them"
+            )
+        if method not in METHODS:
+            raise BadInput(f"an automaton runs by the method {' or '.join(METHODS)}, not {method!r}")
+        numbers = [self.automaton.symbols.index(symbol) for symbol in symbols]
+        if self.form == "chain-of-thought":
+            return self._written(numbers, method)
+        tokens = np.array([len(self.automaton.symbols), *numbers], np.int64)
+        outputs = self._outputs(tokens, method)
+        passed, accepted = (_marked if self.form == "looped" else _counted)(outputs, len(self.automaton.states))
+        names = [self.automaton.numbered[number] for number in passed]
+        return Result(accepted, names[-1], tuple(names[1:]), self._passes(len(symbols), method))
+
+    def save(self, directory: str | Path, force: bool = False) -> Certificate:
+        """Write the folder of the automaton, with the certificate of the independent checker, which is returned."""
+        from certiformer.compiler.automata.store import save_automaton
+
+        return save_automaton(self, directory, force)
+
+    @staticmethod
+    def load(directory: str | Path) -> CompiledAutomaton:
+        """The automaton of a folder that `save` wrote."""
+        from certiformer.compiler.automata.store import load_automaton
+
+        return load_automaton(directory)
+
+    @cached_property
+    def _evaluation(self) -> Evaluation:
+        return Evaluation(self.config, self.tensors)
+
+    def _passes(self, symbols: int, method: str) -> int:
+        return symbols if self.form == "looped" and method == "rows" else self.config.loops
+
+    def _outputs(self, tokens: Int[np.ndarray, " rows"], method: str) -> Float[np.ndarray, "rows outputs"]:
+        if method == "full":
+            flat = self.transformer.evaluate(tokens[None], self.config.dtype)[0]
+            return np.asarray(flat, np.float64).reshape(len(tokens), self.config.outputs)
+        return (looped_outputs if self.form == "looped" else log_depth_outputs)(self._evaluation, tokens)
+
+    def _written(self, numbers: list[int], method: str) -> Result:
+        end, states = len(self.automaton.symbols), len(self.automaton.states)
+        prompt = np.full(self.length + 2, end, np.int64)
+        prompt[: len(numbers)] = numbers
+        prompt[-1] = end + 1 + self.automaton.first
+        if method == "full":
+            from certiformer.compiler.decode import greedy
+
+            writes = np.array([*range(end + 1, end + 1 + states), -1, -1])
+            chosen = greedy(self.config, self.tensors, prompt[None], writes, len(numbers) + 1)[0].tolist()
+        else:
+            chosen = written_tokens(self._evaluation, prompt, end + 1)
+        *passed, answer = chosen
+        if len(passed) != len(numbers) or answer < states or any(not 0 <= number < states for number in passed):
+            raise ValueError("the chain of thought does not have one state for every symbol and then the answer")
+        names = [self.automaton.numbered[number] for number in passed]
+        return Result(answer == states + 1, (self.automaton.start, *names)[-1], tuple(names), len(chosen))
+
+
+def _marked(outputs: Float[np.ndarray, "rows outputs"], states: int) -> tuple[list[int], bool]:
+    """States as unit vectors, then a bit for the answer."""
+    if outputs[-1, states] not in (0.0, 1.0):
+        raise ValueError("the answer of the automaton is not exactly 0 or 1")
+    return unit_vectors(outputs[:, :states]), bool(outputs[-1, states])
+
+
+def _counted(outputs: Float[np.ndarray, "rows outputs"], states: int) -> tuple[list[int], bool]:
+    """States by number, then the same counted from between those that reject and those that accept."""
+    numbers = outputs[:, 0]
+    if not (np.isin(numbers, np.arange(states)).all() and abs(outputs[-1, 1]) >= 0.5):
+        raise ValueError("an output of the automaton is not exactly the number of a state")
+    return numbers.astype(int).tolist(), bool(outputs[-1, 1] > 0)
+
+
+def compile_automaton(
+    automaton: Automaton, length: int, form: str = "looped", dtype: str = "float64"
+) -> CompiledAutomaton:
+    """The transformer of `automaton` for all words of 0 to `length` symbols.
+
+    >>> from certiformer.compiler.automata import parse_automaton
+    >>> parity = parse_automaton('''start = "even"
+    ... accept = ["odd"]
+    ... transitions = [["even", "0", "even"], ["even", "1", "odd"], ["odd", "0", "odd"], ["odd", "1", "even"]]''')
+    >>> for form in ("looped", "chain-of-thought", "log-depth"):
+    ...     compile_automaton(parity, 8, form).run("1101")
+    Result(accepted=True, state='odd', states=('odd', 'even', 'even', 'odd'), steps=4)
+    Result(accepted=True, state='odd', states=('odd', 'even', 'even', 'odd'), steps=5)
+    Result(accepted=True, state='odd', states=('odd', 'even', 'even', 'odd'), steps=3)
+    """
+    if type(length) is not int or not 1 <= length <= MAX_LENGTH:
+        raise BadInput(f"words have up to 1 to {MAX_LENGTH:,} symbols, not {length!r}")
+    if form not in FORMS:
+        raise BadInput(f"the form of an automaton is one of {', '.join(FORMS)}, not {form!r}")
+    if dtype not in DTYPES:
+        raise BadInput(f"an automaton is stored in {', '.join(DTYPES)}, not {dtype!r}")
+    config, tensors = FORMS[form](automaton, length, dtype)
+    return CompiledAutomaton(automaton, length, form, config, {n: _stored(t, dtype) for n, t in tensors.items()})
+
+
+def _stored(tensor: np.ndarray, dtype: str) -> np.ndarray:
+    if dtype == "bfloat16":
+        from ml_dtypes import bfloat16
+
+        return tensor.astype(bfloat16)
+    return tensor.astype(dtype)

@@ -1,0 +1,146 @@
+"""Regular expressions: the minimal complete automaton of one, by the library automata-lib (the extra `automata`).
+
+Every letter of an expression is a symbol. The library knows `|`, `*`, `+`, `?`, `{n,m}`, `( )`, `[ ]`, `.`, and `&`
+(intersection) and `^` (shuffle). Determinising can take exponentially many states, so that step is first tried here
+with a limit; minimising is the library's.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
+
+from certiformer.compiler.automata.file import completed
+from certiformer.errors import BadInput, MissingExtra
+from certiformer.target.automaton import Automaton
+
+MAX_STATES, MAX_REPEATS = 2_000, 1_000
+_REMEDY = 'pip install "certiformer[automata]"'
+
+
+def from_expression(expression: str, alphabet: Sequence[str] | None = None) -> Automaton:
+    """The minimal automaton that accepts exactly the words of a regular expression.
+
+    Its states are q0, q1, ... in the order in which words reach them, and `dead` where no word can be accepted any more.
+    The alphabet is the letters of the expression unless given.
+
+    >>> print(from_expression("(ab)*").states, from_expression("(ab)*").accepts("abab"))
+    ('q0', 'q1', 'dead') True
+    """
+    library = _library()
+    everything = re.search(r"\.|\[\^|\\[SWDswd]", expression)
+    if alphabet is None and everything:
+        raise BadInput(
+            f"the expression uses {everything[0]}, so it speaks of letters that it does not name; give the alphabet,"
+            ' for instance --alphabet "a b"'
+        )
+    if alphabet is not None:
+        _check_alphabet(alphabet)
+    if any(int(count) > MAX_REPEATS for count in re.findall(r"(?<=[{,])\d+", expression)):
+        raise BadInput(f"the expression repeats something more than {MAX_REPEATS:,} times")
+    nfa = _read(library, expression, alphabet)
+    symbols = tuple(alphabet) if alphabet is not None else tuple(sorted(_letters(nfa)))
+    if not symbols:
+        raise BadInput(
+            f'the expression {expression!r} names no letter; give the alphabet, for instance --alphabet "a b"'
+        )
+    _limit_states(nfa, symbols)
+    return _named(library.dfa.DFA.from_nfa(nfa, minify=True), symbols)
+
+
+class _Library:
+    """The two modules that are used, imported when the first expression is read."""
+
+    def __init__(self) -> None:
+        self.dfa: Any = import_module("automata.fa.dfa")
+        self.nfa: Any = import_module("automata.fa.nfa")
+        known: Any = import_module("automata.base.exceptions")
+        self.problems: Any = (known.AutomatonException, known.RegexException)
+
+
+def _library() -> _Library:
+    try:
+        return _Library()
+    except ImportError:
+        raise MissingExtra(
+            f"regular expressions need the library automata-lib, which is not installed: {_REMEDY}"
+        ) from None
+
+
+def _check_alphabet(alphabet: Sequence[str]) -> None:
+    if not alphabet:
+        raise BadInput("the alphabet is empty; list at least one letter")
+    for symbol in alphabet:
+        if len(symbol) != 1 or symbol.isspace():
+            raise BadInput(f"the letters of a regular expression are single characters, not {symbol!r}")
+    if len(set(alphabet)) != len(alphabet):
+        raise BadInput("the alphabet lists a letter twice")
+
+
+def _read(library: _Library, expression: str, alphabet: Sequence[str] | None) -> Any:
+    try:
+        return library.nfa.NFA.from_regex(expression, input_symbols=None if alphabet is None else set(alphabet))
+    except library.problems as problem:
+        letter = re.search(r"invalid transition symbol (.)", str(problem))
+        if letter:
+            known = ", ".join(alphabet or ())
+            raise BadInput(f"the expression uses {letter[1]!r}, which is not in the alphabet {known}") from None
+        raise BadInput(f"{expression!r} is not a regular expression: {str(problem).rstrip('.')}") from None
+    except (IndexError, KeyError, RecursionError, ValueError):
+        raise BadInput(f"{expression!r} is not a regular expression that automata-lib can read") from None
+
+
+def _letters(nfa: Any) -> set[str]:
+    """The letters on transitions; the library's own set also holds the digits and commas inside braces."""
+    return {letter for paths in nfa.transitions.values() for letter in paths if letter}
+
+
+def _limit_states(nfa: Any, symbols: tuple[str, ...]) -> None:
+    """Refuse an expression whose subsets of states are too many to build the automaton from."""
+    plain = nfa.eliminate_lambda()
+    first = frozenset([plain.initial_state])
+    seen, open_ends = {first}, [first]
+    while open_ends:
+        here = open_ends.pop()
+        for symbol in symbols:
+            after = frozenset(t for state in here for t in plain.transitions.get(state, {}).get(symbol, ()))
+            if after and after not in seen:
+                seen.add(after)
+                open_ends.append(after)
+        if len(seen) > MAX_STATES:
+            raise BadInput(
+                f"the automaton of this expression needs more than {MAX_STATES:,} states before it is minimised"
+            )
+
+
+def _named(dfa: Any, symbols: tuple[str, ...]) -> Automaton:
+    """The automaton with the names q0, q1, ...; states from which nothing is accepted any more become `dead`."""
+    alive = _alive(dfa)
+    order, rows = {dfa.initial_state: "q0"}, []
+    for state in (waiting := [dfa.initial_state]):
+        for symbol in symbols:
+            after = dfa.transitions.get(state, {}).get(symbol)
+            if after is None or after not in alive:
+                continue
+            if after not in order:
+                order[after] = f"q{len(order)}"
+                waiting.append(after)
+            rows.append((order[state], symbol, order[after]))
+    accepting = tuple(name for state, name in order.items() if state in dfa.final_states)
+    return completed(symbols, tuple(order.values()), "q0", accepting, tuple(rows), reject=True)
+
+
+def _alive(dfa: Any) -> set[Any]:
+    """The states from which some word is accepted."""
+    before: dict[Any, set[Any]] = {}
+    for state, paths in dfa.transitions.items():
+        for after in paths.values():
+            before.setdefault(after, set()).add(state)
+    alive, open_ends = set(dfa.final_states), list(dfa.final_states)
+    while open_ends:
+        for state in before.get(open_ends.pop(), set()) - alive:
+            alive.add(state)
+            open_ends.append(state)
+    return alive

@@ -1,0 +1,11 @@
+"""Boolean circuits as transformers: a circuit goes in, the weights of a decoder that writes a token a gate come out."""
+
+from __future__ import annotations
+
+from certiformer.compiler.circuits.compiled import CompiledCircuit as CompiledCircuit
+from certiformer.compiler.circuits.compiled import compile_circuit as compile_circuit
+from certiformer.compiler.circuits.compiled import load_circuit as load_circuit
+from certiformer.compiler.circuits.file import read_circuit as read_circuit
+from certiformer.compiler.circuits.file import split_bits as split_bits
+from certiformer.target.gates import Gate as Gate
+from certiformer.target.gates import Gates as Gates

@@ -1,0 +1,204 @@
+"""Gradient descent on the rows of the context: descriptions, tokens and checks. The theorem is `in_context_gradient`.
+
+A row is the token (x / n | x | y), a query (0 | x | 0), an unused row zero: n is the number of rows that are given,
+so the weights do not know it. Mirrored tokens stand behind the rows and behind the query.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
+from math import ceil, inf, isfinite, log2, log10, nextafter
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from certiformer.checker.rules.in_context_gradient import run_bound
+from certiformer.checker.rules.refusal import Refused
+from certiformer.compiler.incontext.determined import require_determined
+from certiformer.compiler.incontext.request import Request
+from certiformer.compiler.incontext.schedule import chebyshev, in_type
+from certiformer.compiler.incontext.weights import build as build
+from certiformer.errors import BadInput
+from certiformer.target.learner import require_count
+from certiformer.target.least_squares import MAX_FEATURES, LeastSquares
+
+SINKS = {"float64": 36.0, "float32": 20.0, "bfloat16": 10.0}
+UNITS = {"float64": 2.0**-53, "float32": 2.0**-24, "bfloat16": 2.0**-8}
+LINEAR = True  # in the query: predictions for unit vectors are the learned weights
+SMALLEST = 1e-30  # bounds beyond this have squares that floats cannot tell from nothing or everything
+FINEST = 1e-12  # tolerances are not stated smaller than this unless asked
+
+
+def describe(request: Request) -> LeastSquares:
+    """Gradient descent as the flags ask for it: equal steps, or Chebyshev's for the eigenvalues of --spectrum."""
+    request.refuse("strength", "error", "margin", "validation")
+    layers = 1 if request.layers is None else request.layers
+    if layers < 1:
+        raise BadInput(f"--layers is a positive number, not {layers}")
+    low, high = spectrum_of(request, (0.0, largest_eigenvalue(request.features, request.bound, 0.0)))
+    schedule = request.schedule or "constant"
+    if schedule == "whitening":
+        raise BadInput("whitening is not gradient descent; the learner ridge has it")
+    if schedule == "chebyshev":
+        if request.spectrum is None or request.step is not None:
+            raise BadInput("the steps of Chebyshev come from --spectrum LOW HIGH, and need no --step")
+        steps = chebyshev(low, high, layers)
+    else:
+        steps = (step_of(request, 1.0 / high),) * layers
+    return settle(record(request, "gd", steps, (0.0,) * layers, 0.0, low, high), request.tolerance, run_bound)
+
+
+def largest_eigenvalue(features: int, bound: float, strength: float) -> float:
+    """No context of the box has a larger eigenvalue: strength + features bound^2, rounded up."""
+    require_count(features, "the number of features", MAX_FEATURES)
+    if not SMALLEST <= bound <= 1 / SMALLEST:  # NaN is refused, too
+        raise BadInput(f"--bound is a number from {SMALLEST:g} to {1 / SMALLEST:g}, not {bound:g}")
+    exact = Fraction(strength) + features * Fraction(bound) ** 2
+    rounded = float(exact)
+    return rounded if Fraction(rounded) >= exact else nextafter(rounded, inf)
+
+
+def spectrum_of(request: Request, default: tuple[float, float]) -> tuple[float, float]:
+    """The range of eigenvalues, checked."""
+    low, high = default if request.spectrum is None else request.spectrum
+    if not (isfinite(low) and isfinite(high) and 0 <= low < high):
+        raise BadInput(f"--spectrum is LOW HIGH with 0 <= LOW < HIGH, not {low:g} {high:g}")
+    if request.spectrum is not None and low == 0:
+        raise BadInput("--spectrum begins above 0; without it all contexts of the box are covered")
+    return low, high
+
+
+def step_of(request: Request, default: float) -> float:
+    """The step size, checked."""
+    step = default if request.step is None else request.step
+    if not (isfinite(step) and step > 0):
+        raise BadInput(f"--step is a positive number, not {step:g}")
+    return step
+
+
+def record(
+    request: Request,
+    learner: str,
+    steps: tuple[float, ...],
+    whiten: tuple[float, ...],
+    strength: float,
+    low: float,
+    high: float,
+) -> LeastSquares:
+    attention = request.attention or "linear"
+    small = 0.0
+    if attention != "linear":
+        # Errors are about (small S)^2 / 2 from the scores and 100 N unit / small from rounding: a power of two between.
+        reach = max(request.features * request.bound**2, 1.0)
+        small = 2.0 ** round(log2(100 * UNITS[request.dtype] * request.rows / reach**2) / 3)
+    return LeastSquares(
+        learner,
+        request.features,
+        request.rows,
+        float(request.bound),
+        float(request.label_bound),
+        request.dtype,
+        attention,
+        request.looped,
+        in_type(steps, request.dtype),
+        in_type(whiten, request.dtype),
+        in_type((strength,), request.dtype)[0],
+        low,
+        high,
+        small,
+        SINKS[request.dtype] if attention == "softmax-pair" else 0.0,
+        1.0 if request.tolerance is None else float(request.tolerance),
+    )
+
+
+def settle(learner: LeastSquares, stated: float | None, bound_of: Callable[[LeastSquares], Any]) -> LeastSquares:
+    """The description with a tolerance that can be proved, where none was stated: 1, 2 or 5 times a power of ten.
+
+    Where nothing better than the size of the answers can be proved, that is the tolerance, and it will not be certified.
+    """
+    if stated is not None:
+        return learner
+    try:
+        bound = float(bound_of(learner))
+    except Refused as reason:
+        raise BadInput(f"{reason}; smaller steps, fewer layers or a smaller --bound may help") from None
+    if bound <= FINEST * 0.9:
+        return replace(learner, tolerance=FINEST)
+    if not bound <= learner.label_bound / 1.1:
+        # An error as large as the answers says nothing: the checker will say so.
+        return replace(learner, tolerance=learner.label_bound)
+    power = 10.0 ** ceil(log10(bound) - 1)
+    ladder = [digit * power * scale for scale in (0.1, 1.0, 10.0) for digit in (1.0, 2.0, 5.0)]
+    # A little room: the stored output weights of softmax are rounded, too.
+    return replace(learner, tolerance=float(f"{next(t for t in ladder if t >= 1.1 * bound):.0e}"))
+
+
+def points(
+    learner: LeastSquares,
+    x: Float[np.ndarray, "rows features"],
+    y: Float[np.ndarray, " rows"],
+    queries: Float[np.ndarray, "queries features"],
+) -> Float[np.ndarray, "queries size"]:
+    """The inputs of the model, one for each query."""
+    d, n, capacity = learner.features, len(x), learner.rows
+    x, y, queries = (
+        np.array(in_type(tuple(part.ravel()), learner.dtype)).reshape(part.shape) for part in (x, y, queries)
+    )
+    rows = np.zeros((capacity, 2 * d + 1))
+    rows[:n, :d], rows[:n, d : 2 * d], rows[:n, 2 * d] = x / n, x, y
+    asked = np.zeros((len(queries), 1, 2 * d + 1))
+    asked[:, 0, d : 2 * d] = queries
+    context = np.broadcast_to(rows, (len(queries), *rows.shape))
+    parts = [context, -context, asked, -asked] if learner.attention == "softmax-mirror" else [context, asked]
+    return np.concatenate(parts, axis=1).reshape(len(queries), -1)
+
+
+def refuse(learner: LeastSquares, x: np.ndarray, y: np.ndarray, queries: np.ndarray) -> None:
+    """A constant feature that is no intercept is a mistake; fewer rows than features are none, as steps are still steps."""
+    require_determined(x, strength=1.0)
+
+
+def facts(learner: LeastSquares, x: np.ndarray, y: np.ndarray, outputs: np.ndarray) -> dict[str, str]:
+    """Say what happens with fewer rows than features."""
+    if len(x) >= learner.features:
+        return {}
+    how = (
+        "only the part of a query within their span counts"
+        if learner.learner == "gd"
+        else "the strength decides the rest"
+    )
+    return {"note": f"{len(x)} row{'s' if len(x) > 1 else ''} for {learner.features} features: {how}"}
+
+
+def remarks(learner: LeastSquares, x: np.ndarray, y: np.ndarray, queries: np.ndarray) -> list[str]:
+    """Why the certificate does not cover this context; empty where it does."""
+    found = []
+    parts = [("a feature", x, learner.bound), ("an answer", y, learner.label_bound)]
+    for name, values, bound in (*parts, ("a feature of a query", queries, learner.bound)):
+        largest = float(np.max(np.abs(values)))
+        if largest > bound:
+            found.append(f"{name} is {largest:g}, outside the box of the certificate (at most {bound:g})")
+    if learner.everywhere:
+        return found
+    values = np.linalg.eigvalsh(x.T @ x / len(x) + learner.strength * np.eye(learner.features))
+    # Eigenvalues are computed with an error of about d u |A|; a context at the very end of the range is not refused for it.
+    slack = 1e-12 * max(float(values[-1]), learner.high)
+    if values[-1] > learner.high + slack or (learner.learner == "ridge" and values[0] < learner.low - slack):
+        found.append(
+            f"the eigenvalues of this context are {values[0]:.4g} to {values[-1]:.4g}, outside the {learner.low:.4g} to"
+            f" {learner.high:.4g} of the certificate"
+        )
+    return found
+
+
+def explicit(learner: LeastSquares, x: np.ndarray, y: np.ndarray, queries: np.ndarray) -> Float[np.ndarray, " queries"]:
+    """The algorithm itself, without any transformer: the steps of `target.least_squares`."""
+    matrix = x.T @ x / len(x) + learner.strength * np.eye(learner.features)
+    weights, change = np.zeros(learner.features), np.eye(learner.features)
+    for step, beta in zip(learner.steps, learner.whiten, strict=True):
+        weights = weights + step * change @ change @ (x.T @ y / len(x) - matrix @ weights)
+        change = change - beta * (change @ matrix @ change) @ change
+    return queries @ weights

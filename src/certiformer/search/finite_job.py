@@ -1,0 +1,133 @@
+"""One claim about a finite set on its way: construction -> files -> independent check -> run folder."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+
+from certiformer.certificate import Certificate, Node, Outcome, Witness, canonical, digest
+from certiformer.checker import check
+from certiformer.checker.balls import decimal, working_precision
+from certiformer.checker.points import FiniteProblem, PointNetwork
+from certiformer.checker.rules.refusal import Refused
+from certiformer.checker.run_sequences import sequences_run_error
+from certiformer.checker.weights import read_model
+from certiformer.construct.memorise import Progress
+from certiformer.errors import BadInput
+from certiformer.model import Transformer
+from certiformer.model.store import tensors_to_bytes
+from certiformer.search import folder as folders
+from certiformer.search.run import Run, versions
+from certiformer.search.run_error import ASSUMPTIONS as RUN_ASSUMPTIONS
+from certiformer.target import FiniteTarget, SequenceMap
+
+EPSILON = "1e-6"  # unless the user says otherwise
+ASSUMPTIONS = ("python-flint's balls contain the exact results of their operations",)
+
+Made = tuple[Transformer, Node, Witness | None, list[str]]  # with notes for the user
+
+
+class FiniteJob:
+    """One finite claim on its way through construction and check."""
+
+    def __init__(
+        self, target: FiniteTarget, text: str, epsilon: Fraction, method: str, details: str, progress: Progress | None
+    ):
+        self.target, self.text, self.epsilon, self.method, self.details = target, text, epsilon, method, details
+        self.progress = progress or (lambda stage, done, total, note: None)
+        self.notes: tuple[str, ...] = ()
+
+    def run(self, make: Callable[[], Made], out: str | Path | None, force: bool, keep: bool) -> Run:
+        """Construct, write, check, publish; files stay only when `out` or `keep` asks for them."""
+        with ExitStack() as stack:
+            if out is None and not keep:
+                home = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="certiformer-")))
+            else:
+                home = folders.claim_folder(out, folders.slug(self.target.source), self._request(), force)
+            began = time.monotonic()
+            try:
+                model, proof, witness, notes = make()
+            except (Refused, BadInput) as problem:
+                folders.abandon(home)
+                if isinstance(problem, BadInput):
+                    raise
+                reason = str(problem)
+                nothing = Certificate(self.text, Outcome.UNDECIDED, 0, {}, method=self.method, reason=reason)
+                return Run(None, self.target, replace(nothing, versions=versions()), b"")
+            seconds = {"construct": round(time.monotonic() - began, 3)}
+            certificate = self._settle(home, model, proof, witness, seconds)
+            kept = None if out is None and not keep else home
+            return Run(model, self.target, certificate, b"", kept, notes=(*notes, *self.notes))
+
+    def _request(self) -> str:
+        keys = {"target": self.target.to_text(), "epsilon": self.text, "method": self.method, "details": self.details}
+        return digest(canonical(keys))
+
+    def _settle(
+        self, home: Path, model: Transformer, proof: Node, witness: Witness | None, seconds: dict[str, float]
+    ) -> Certificate:
+        """Write the files, ask the checker, and publish what it said."""
+        staging = home / folders.STAGING
+        shutil.rmtree(staging, ignore_errors=True)
+        staging.mkdir(parents=True)
+        config, tensors = model.config.to_bytes(), tensors_to_bytes(model)
+        seals = folders.write_inputs(staging, config, tensors, self.target.to_text().encode(), b"")
+        witness = self._proved(witness, config, tensors)
+        certificate = Certificate(
+            self.text,
+            Outcome.PROVED,
+            1,
+            seals,
+            method=self.method,
+            upper=proof.bound,
+            lower=None if witness is None else witness.error,
+            witness=witness,
+            proof=proof,
+            assumptions=ASSUMPTIONS,
+            versions=versions(),
+        )
+        if isinstance(self.target, SequenceMap):
+            certificate = self._with_run_error(certificate, model.config.dtype, config, tensors)
+        folders.write_certificate(staging, certificate)
+        began = time.monotonic()
+        verdict = check(staging, progress=lambda done, total: self._checked(done, total))
+        seconds["check"] = round(time.monotonic() - began, 3)
+        certificate = replace(certificate, seconds=seconds)
+        if verdict.accepted:
+            certificate = replace(certificate, level=2, upper=verdict.upper)
+        else:
+            reason = f"the independent checker refused: {verdict.reason}"
+            certificate = replace(
+                certificate, outcome=Outcome.UNDECIDED, level=0, proof=None, upper=None, reason=reason
+            )
+        folders.write_certificate(staging, certificate)
+        folders.publish(staging, home)
+        return certificate
+
+    def _with_run_error(self, base: Certificate, dtype: str, config: bytes, tensors: bytes) -> Certificate:
+        """The certificate with its claim about runs in the stored type, or a note why there is none."""
+        self.progress("check", 0, None, f"bounding the rounding of runs in {dtype}")
+        found = sequences_run_error(PointNetwork(*read_model(config, tensors)), dtype)
+        if found.bound is None:
+            self.notes = (f"no bound for runs in {dtype}: {found.reason}",)
+            return base
+        assumptions = base.assumptions + tuple(line.format(dtype=dtype) for line in RUN_ASSUMPTIONS)
+        return replace(base, run_error=decimal(found.bound, up=True), assumptions=assumptions)
+
+    def _proved(self, witness: Witness | None, config: bytes, tensors: bytes) -> Witness | None:
+        """The witness with a proved error, unless that is zero."""
+        if witness is None:
+            return None
+        working_precision()
+        problem = FiniteProblem(PointNetwork(*read_model(config, tensors)), self.target)
+        error = decimal(problem.error_lower(witness), up=False)
+        return replace(witness, error=error) if Fraction(error) > 0 else None
+
+    def _checked(self, done: int, total: int) -> None:
+        self.progress("check", done, total, f"{done:,} of {total:,} rows confirmed")

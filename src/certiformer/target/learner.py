@@ -1,0 +1,107 @@
+"""In-context learners as targets: the file `learner.json` says which algorithm a transformer runs on its context.
+
+Every kind of learner has a record of its own; they share this reader and the canonical form. Losses are means over the
+rows of the context that are given, weights start at zero. Standard library only: the checker reads the same records.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping
+from importlib import import_module
+from typing import Any, Protocol
+
+from certiformer.errors import BadInput
+
+FORMAT = "certiformer-learner-1"
+DTYPES = ("float64", "float32", "bfloat16")
+# What `learner` may say, and the record that describes it.
+KINDS = {
+    "gd": ("certiformer.target.least_squares", "LeastSquares"),
+    "ridge": ("certiformer.target.least_squares", "LeastSquares"),
+    "relu-least-squares": ("certiformer.target.relu_learner", "ReluLearner"),
+    "relu-logistic": ("certiformer.target.relu_learner", "ReluLearner"),
+    "relu-lasso": ("certiformer.target.relu_learner", "ReluLearner"),
+    "selection": ("certiformer.target.selection", "Selection"),
+}
+
+
+class Learner(Protocol):
+    """What all learners have: sizes, the box that the claim speaks of, the theorem, and the claim in words."""
+
+    @property
+    def learner(self) -> str: ...
+
+    @property
+    def features(self) -> int: ...
+
+    @property
+    def rows(self) -> int: ...
+
+    @property
+    def bound(self) -> float: ...
+
+    @property
+    def label_bound(self) -> float: ...
+
+    @property
+    def dtype(self) -> str: ...
+
+    @property
+    def rule(self) -> str: ...
+
+    @property
+    def sentence(self) -> str: ...
+
+    def to_text(self) -> str: ...
+
+
+def read_learner(text: str | bytes) -> Learner:
+    """The record of `learner.json`; only canonical bytes are accepted."""
+    kind = _object(text).get("learner")
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise BadInput(f"learner.json describes the learner {str(kind)[:40]!r}, which is none of {', '.join(KINDS)}")
+    module, name = KINDS[kind]
+    found = getattr(import_module(module), name).from_text(text)
+    if found.to_text().encode() != (text.encode() if isinstance(text, str) else text):
+        raise BadInput("learner.json is not in its canonical form")
+    return found
+
+
+def canonical_text(entries: Mapping[str, Any]) -> str:
+    """The canonical content of `learner.json`."""
+    data = {"format": FORMAT, **entries}
+    return json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False) + "\n"
+
+
+def entries_of(text: str | bytes, names: Iterable[str]) -> dict[str, Any]:
+    """The entries of `learner.json`, which must be exactly `names` beside the format; lists become tuples."""
+    data = _object(text)
+    if set(data) != {"format", *names} or data["format"] != FORMAT:
+        raise BadInput(f"learner.json does not have exactly the entries of {FORMAT} for the learner {data['learner']}")
+    del data["format"]
+    return {name: tuple(value) if type(value) is list else value for name, value in data.items()}
+
+
+def require_count(value: Any, name: str, most: int) -> None:
+    """Refuse anything but a whole number from 1 to `most`."""
+    if type(value) is not int or not 1 <= value <= most:
+        raise BadInput(f"{name} is a whole number from 1 to {most:,}, not {value!r}")
+
+
+def require_number(value: Any, name: str, least: float = 0.0, strict: bool = True) -> None:
+    """Refuse anything but a finite float above `least` (or equal to it, unless `strict`)."""
+    if type(value) is not float or not math.isfinite(value) or value < least or (strict and value == least):
+        relation = "above" if strict else "not below"
+        raise BadInput(f"{name} is a number {relation} {least:g}, not {value!r}")
+
+
+def _object(text: str | bytes) -> dict[str, Any]:
+    try:
+        data = json.loads(text)
+    except (ValueError, RecursionError):
+        raise BadInput("learner.json is not valid JSON") from None
+    if not isinstance(data, dict) or "learner" not in data or "format" not in data:
+        raise BadInput("learner.json is not the description of a learner")
+    return data

@@ -1,0 +1,228 @@
+"""What the rules of the three forms of an automaton have in common: what they accept, and that no changed number, table,
+form or certificate passes. Each form has a test module that fixes `form` and takes these tests over."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from importlib import import_module
+
+import numpy as np
+import pytest
+
+from certiformer.certificate import Certificate, Outcome, digest
+from certiformer.checker.computation import check_computation, computation_certificate
+from certiformer.checker.rules.refusal import Refused
+from certiformer.checker.weights import Tensor, read_model
+from certiformer.compiler.automata import Automaton, compile_automaton
+from certiformer.compiler.automata.store import RULES, automaton_files
+from compiler.automata.random_automata import is_right, random_automaton, words
+
+LENGTH = 4
+PROVE = {form: import_module(f"certiformer.checker.rules.{rule}").prove for form, rule in RULES.items()}
+HEAD, UP, DOWN = "blocks.0.attention.groups.0", "blocks.0.ffn.up", "blocks.0.ffn.down"
+
+
+def stored(form: str, automaton: Automaton, length: int = LENGTH, dtype: str = "float64"):
+    files = automaton_files(compile_automaton(automaton, length, form, dtype))
+    return read_model(files["config.json"], files["model.safetensors"])
+
+
+def changed(tensors: dict[str, Tensor], name: str, change) -> dict[str, Tensor]:
+    """The tensors with one array changed in place by a function."""
+    old = tensors[name]
+    array = np.array(old.data).reshape(old.shape)
+    change(array)
+    return {**tensors, name: Tensor(old.shape, array.reshape(-1).tolist(), old.dtype)}
+
+
+def arrays(tensors: dict[str, Tensor]) -> dict[str, np.ndarray]:
+    return {name: np.array(tensor.data).reshape(tensor.shape) for name, tensor in tensors.items()}
+
+
+def blunt(factor: float):
+    return lambda query: query.__imul__(factor)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "bfloat16"])
+def test_compiled_automata_are_proved(form, dtype):
+    for seed, (states, symbols, length) in enumerate([(1, 1, 1), (2, 1, 2), (3, 2, 7), (5, 3, 100)]):
+        automaton = random_automaton(seed, states, symbols)
+        report = PROVE[form](automaton, *stored(form, automaton, length, dtype))
+        assert report.length == length and report.leak < 1e-25
+        # In bfloat16 a number up to 4 arrives with a relative error of a few units of 2^-8.
+        assert report.margin > (0.24 if dtype != "bfloat16" else 0.08)
+
+
+@pytest.mark.parametrize("change", [1.0, -0.5, 2.0**-20])
+def test_a_changed_number_is_refused_or_harmless(form, change):
+    """Every tensor, at places that are zero and at places that are not; what is accepted is run on every word."""
+    automaton = random_automaton(11, 3, 2)
+    config, tensors = stored(form, automaton, 3)
+    every = list(words(automaton, 3))
+    assert all(is_right(form, automaton, config, arrays(tensors), word) for word in every)
+    rng = np.random.default_rng(3)
+    tried = harmless = 0
+    for name, tensor in tensors.items():
+        data = np.array(tensor.data)
+        for places in (np.flatnonzero(data), np.flatnonzero(data == 0)):
+            for place in rng.permutation(places)[:14]:
+                other = data.copy()
+                other[place] += change
+                forged = {**tensors, name: Tensor(tensor.shape, other.tolist(), tensor.dtype)}
+                tried += 1
+                try:
+                    PROVE[form](automaton, config, forged)
+                except Refused:
+                    continue
+                # For instance one more reason for a hidden unit to stay off where it is off anyway.
+                harmless += 1
+                assert all(is_right(form, automaton, config, arrays(forged), word) for word in every), (name, place)
+    assert tried > 150 and harmless < tried / 8
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "problem"),
+    [
+        (f"{HEAD}.query", blunt(1 / 16), "no bound|fall short|rounded|may be on either side"),
+        (f"{HEAD}.query", blunt(0.75), "power of two"),
+        (f"{HEAD}.query", blunt(-1.0), "power of two"),
+        (f"{HEAD}.key", blunt(2.0), "the keys are not the codes"),
+        (f"{HEAD}.value", blunt(0.5), "not a copy"),
+        (f"{HEAD}.output", blunt(0.5), "not a copy"),
+        (f"{HEAD}.output", lambda out: out.__setitem__((0, slice(0, 2)), out[0, 1::-1].copy()), "does not bring"),
+        ("code.table", lambda table: table.__setitem__((2,), table[1]), "different vectors of signs"),
+        ("code.table", lambda table: table.__setitem__((2, 0), 1.0), "changes the content"),
+        ("embed.weight", lambda table: table.__setitem__((0,), table[1]), "the embedding"),
+        ("readout.weight", blunt(2.0), "the read-out"),
+        ("readout.bias", lambda bias: bias.__iadd__(0.25), "the read-out"),
+        ("blocks.0.ffn.down_bias", lambda bias: bias.__setitem__(0, 1.0), "add a constant"),
+        (UP, blunt(1 / 8), "not a small multiple of 1/4"),
+        (DOWN, blunt(0.5), "not a small whole number|without being rounded|not emptied|does not|is not"),
+        ("blocks.0.ffn.up_bias", blunt(0.0), "does not|is not|may round|short"),
+        ("blocks.0.ffn.up_bias", blunt(4.0), "does not|is not|may round|short"),
+    ],
+)  # fmt: skip
+def test_planted_faults_are_named(form, name, change, problem):
+    automaton = random_automaton(11, 3, 2)
+    config, tensors = stored(form, automaton)
+    PROVE[form](automaton, config, tensors)
+    with pytest.raises(Refused, match=problem):
+        PROVE[form](automaton, config, changed(tensors, name, change))
+
+
+def test_a_lead_that_just_suffices(form):
+    """Down to an eighth of the lead the proof holds, with a margin that is not larger than the worst leak allows."""
+    automaton = random_automaton(11, 3, 2)
+    config, tensors = stored(form, automaton, 24)
+    others, most = config["input"]["tokens"] - 1, 2 if form == "log-depth" else 1
+    margins = []
+    for factor in (1, 1 / 4, 1 / 8):
+        report = PROVE[form](automaton, config, changed(tensors, f"{HEAD}.query", blunt(factor)))
+        small = float(np.exp(-64 * factor))
+        # An empty slot whose row leads all others by just that much, while each of them holds the largest number.
+        assert report.margin <= 0.25 - most * others * small / (1 + others * small)
+        assert report.leak >= small / (1 + others * small)
+        margins.append(report.margin)
+    assert margins[0] > 0.24 and margins[2] > 0.1
+
+
+def test_another_table_is_refused(form):
+    automaton = random_automaton(11, 3, 2)
+    config, tensors = stored(form, automaton)
+    others = []
+    for number, (state, symbol, following) in enumerate(automaton.rows):
+        after = next(other for other in automaton.states if other != following)
+        others.append(
+            replace(automaton, rows=(*automaton.rows[:number], (state, symbol, after), *automaton.rows[number + 1 :]))
+        )
+    for state in set(automaton.states) - {automaton.start}:
+        elsewhere = replace(automaton, start=state)
+        if form == "chain-of-thought":  # the start state is part of the prompt, so these weights serve every one
+            assert PROVE[form](elsewhere, config, tensors).margin > 0.24
+        else:
+            others.append(elsewhere)
+    others += [
+        replace(automaton, accepting=chosen) for chosen in ((), automaton.states) if chosen != automaton.accepting
+    ]
+    others += [random_automaton(11, 4, 2), random_automaton(11, 3, 3), random_automaton(11, 2, 2)]
+    for other in others:
+        with pytest.raises(Refused):
+            PROVE[form](other, config, tensors)
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (("registers",), 1),
+        (("readout", "kind"), "sum"),
+        (("code", "kind"), "none"),
+        (("width",), 500),
+        (("input", "vocabulary"), 9),
+        (("blocks", 0, "attention", "scale"), "inverse-sqrt"),
+        (("blocks", 0, "attention", "kind"), "linear"),
+        (("blocks", 0, "attention", "mask"), "none"),
+        (("blocks", 0, "attention", "bias"), True),
+        (("blocks", 0, "attention", "residual"), False),
+        (("blocks", 0, "attention"), None),
+        (("blocks", 0, "norm"), {"kind": "layer", "place": "pre", "epsilon": 1e-5}),
+        (("blocks", 0, "ffn", "kind"), "gelu"),
+        (("blocks", 0, "ffn", "residual"), False),
+        (("blocks", 0, "ffn"), None),
+        (("blocks",), []),
+    ],
+)  # fmt: skip
+def test_another_architecture_is_refused(form, path, value):
+    automaton = random_automaton(11, 3, 2)
+    config, tensors = stored(form, automaton)
+    forged = json.loads(json.dumps(config))
+    part = forged
+    for step in path[:-1]:
+        part = part[step]
+    assert part[path[-1]] != value
+    part[path[-1]] = value
+    with pytest.raises(Refused):
+        PROVE[form](automaton, forged, tensors)
+
+
+@pytest.fixture
+def folder(form, tmp_path):
+    compile_automaton(random_automaton(11, 3, 2), 10, form).save(tmp_path / "a")
+    return tmp_path / "a"
+
+
+def test_the_folder_is_checked(folder):
+    verdict = check_computation(folder)
+    assert verdict.accepted and verdict.exit_code == 0 and verdict.level == 2
+    assert verdict.sentence.startswith("For every word of 0 to 10 symbols over a, b, ")
+    assert "0.24999" in verdict.reason
+
+
+def test_a_resealed_lie_is_refused(folder):
+    """Another automaton, sealed again: the weights do not do what the new table says."""
+    honest = Certificate.from_bytes((folder / "certificate.json").read_bytes())
+    rule = honest.proof.id
+    automaton = random_automaton(11, 3, 2)
+    first = automaton.rows[0]
+    other = replace(automaton, rows=((*first[:2], "s0" if first[2] != "s0" else "s1"), *automaton.rows[1:]))
+    (folder / "automaton.json").write_text(other.to_text())
+    assert "automaton.json was changed" in check_computation(folder).reason
+    files = {name: (folder / name).read_bytes() for name in ("model.safetensors", "config.json", "automaton.json")}
+    assert computation_certificate(rule, files).outcome is Outcome.UNDECIDED
+    seals = {name: digest(data) for name, data in files.items()}
+    (folder / "certificate.json").write_bytes(replace(honest, seals=seals).to_bytes())
+    verdict = check_computation(folder)
+    assert verdict.outcome == "refused" and ("the table" in verdict.reason or "the embedding" in verdict.reason)
+
+
+def test_a_better_claim_than_proved_is_refused(folder):
+    honest = Certificate.from_bytes((folder / "certificate.json").read_bytes())
+    for name, text in (("margin", "0.25"), ("leak", "1e-40"), ("length", 11), ("states", 2), ("symbols", 3)):
+        proof = replace(honest.proof, parameters={**honest.proof.parameters, name: text})
+        (folder / "certificate.json").write_bytes(replace(honest, proof=proof).to_bytes())
+        assert check_computation(folder).outcome == "refused"
+    for rule in set(RULES.values()) - {honest.proof.id}:
+        (folder / "certificate.json").write_bytes(replace(honest, proof=replace(honest.proof, id=rule)).to_bytes())
+        assert check_computation(folder).outcome == "refused"
+    (folder / "certificate.json").write_bytes(honest.to_bytes())
+    assert check_computation(folder).accepted

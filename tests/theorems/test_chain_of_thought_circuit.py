@@ -1,0 +1,253 @@
+"""The rule for circuits: what it accepts, and that no changed number, table or certificate passes."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+import pytest
+
+from certiformer.certificate import Certificate, Outcome, digest
+from certiformer.checker.computation import check_computation, computation_certificate
+from certiformer.checker.lookups import enclosed_sum, shares_of
+from certiformer.checker.rounding import FORMATS
+from certiformer.checker.rules.chain_of_thought_circuit import prove_circuit
+from certiformer.checker.rules.refusal import Refused
+from certiformer.checker.weights import Tensor, read_model
+from certiformer.compiler.circuits import Gate, Gates, compile_circuit
+from compiler.circuits.random_circuits import random_circuit
+from compiler.numpy_decoder import arrays, outputs
+
+HEAD = "blocks.0.attention.groups.0"
+SMALL = Gates(
+    ("a", "b", "c"),
+    (
+        Gate("not", "10", ("a",)),
+        Gate("xor", "0110", ("not", "b")),
+        Gate("same", "0110", ("xor", "xor")),
+        Gate("one", "1", ()),
+        Gate("but", "0010", ("one", "c")),
+        Gate("or", "0111", ("but", "xor")),
+    ),
+    ("or", "a"),
+)
+
+
+def stored(circuit: Gates, dtype: str = "float64"):
+    files = compile_circuit(circuit, dtype).files()
+    return read_model(files["config.json"], files["model.safetensors"])
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_compiled_circuits_are_proved(dtype):
+    for circuit in (SMALL, random_circuit(1, 0, 3), random_circuit(2, 5, 60), random_circuit(3, 1, 40)):
+        report = prove_circuit(circuit, *stored(circuit, dtype))
+        assert report.margin > 0.999 and report.leak < 1e-24
+    outputs_alone = Gates(("a", "b"), (), ("b", "b"))
+    assert prove_circuit(outputs_alone, *stored(outputs_alone, dtype)).cases == 0
+
+
+def test_the_cases_are_counted():
+    # Six truth tables, and the places behind the last gate are not looked at: four contents, two own bits.
+    tables = {gate.table_of_two for gate in SMALL.gates}
+    assert prove_circuit(SMALL, *stored(SMALL)).cases == 8 * len(tables)
+
+
+def test_the_bounds_hold_the_shares():
+    """Against softmax in 60 digits and in float32, with a lead that is small enough to be seen."""
+    from flint import arb, ctx
+
+    for others, lead in ((1, 2.0), (8, 6.0), (400, 16.0)):
+        bounds = shares_of(FORMATS["float32"], others, lead)
+        ctx.dps = 60
+        e = others * (-arb(lead)).exp()
+        assert bounds.low <= 1 / (1 + e) and bounds.high >= 1 and e / (1 + e) <= bounds.rest
+        shares = np.exp(np.array([0.0] + [-lead] * others, np.float32))
+        shares = shares / np.float32(sum(shares))
+        assert float(bounds.low) <= shares[0] and float(sum(shares)) <= float(bounds.high)
+        assert float(sum(shares[1:])) <= float(bounds.rest)
+
+
+def test_an_enclosed_sum_holds_the_sums_of_runs():
+    from flint import arb
+
+    rng = np.random.default_rng(2)
+    form = FORMATS["float32"]
+    for size in (1, 3, 30):
+        for _ in range(50):
+            values, weights = rng.normal(size=(2, size)).astype(np.float32)
+            bias = np.float32(rng.normal())
+            bound = enclosed_sum(
+                form, [(arb(float(v)), float(w)) for v, w in zip(values, weights, strict=True)], [arb(float(bias))]
+            )
+            order = rng.permutation(size)
+            run = bias
+            for place in order:
+                run = np.float32(run + np.float32(values[place] * weights[place]))
+            exact = float(values.astype(float) @ weights.astype(float)) + float(bias)
+            assert bound.contains(arb(float(run))) and bound.contains(arb(exact))
+    # The bound is not empty talk: it is at most a few units.
+    assert enclosed_sum(form, [(arb(1), 1.0)], [arb(1)]).rad() < 1e-6
+
+
+def all_sequences(circuit: Gates) -> np.ndarray:
+    """`start` and all signals, for every input."""
+    inputs = product((0, 1), repeat=len(circuit.inputs))
+    return np.array([[2, *circuit.values(bits).values()] for bits in inputs])
+
+
+def is_right(circuit: Gates, config: dict, tensors: dict[str, Tensor]) -> bool:
+    tokens, first = all_sequences(circuit), len(circuit.inputs)
+    written = np.argmax(outputs(config, arrays(tensors), tokens), axis=-1)[:, first:-1]
+    return np.array_equal(written, tokens[:, first + 1 :])
+
+
+@pytest.mark.parametrize("change", [0.5, -1.0, 2.0**-30])
+def test_a_changed_number_is_refused_or_harmless(change):
+    """Every tensor, at places that are zero and at places that are not; what is accepted is run on every input."""
+    config, tensors = stored(SMALL)
+    assert is_right(SMALL, config, tensors)
+    rng = np.random.default_rng(3)
+    tried = accepted = wrong = 0
+    for name, tensor in tensors.items():
+        data = np.array(tensor.data)
+        for places in (np.flatnonzero(data), np.flatnonzero(data == 0)):
+            for place in rng.permutation(places)[:12]:
+                changed = data.copy()
+                changed[place] += change
+                forged = {**tensors, name: Tensor(tensor.shape, changed.tolist(), tensor.dtype)}
+                tried += 1
+                right = is_right(SMALL, config, forged)
+                wrong += not right
+                try:
+                    prove_circuit(SMALL, config, forged)
+                except Refused:
+                    continue
+                accepted += 1
+                assert right, (name, place)
+    # Rows behind the last gate, and numbers that only lower an output that loses anyway, do not matter.
+    assert tried > 150 and accepted < tried / 2
+    assert wrong > 10 or abs(change) < 1e-3
+
+
+def test_two_places_with_one_code_are_refused():
+    """The later one would be found as before, but the earlier one gets half of the weight."""
+    config, tensors = stored(SMALL)
+    codes = arrays(tensors)["code.table"].copy()
+    bits = (codes.shape[1] - 8) // 3
+    codes[0, 8 : 8 + bits] = codes[2, 8 : 8 + bits]
+    forged = {**tensors, "code.table": Tensor(codes.shape, codes.reshape(-1).tolist(), "F64")}
+    with pytest.raises(Refused, match="not different vectors of signs"):
+        prove_circuit(SMALL, config, forged)
+
+
+def test_a_blunt_head_is_refused():
+    config, tensors = stored(SMALL)
+    query = tensors[f"{HEAD}.query"]
+    for factor, accepted in ((0.5, True), (1 / 8, True), (1 / 32, False), (1 / 64, False)):
+        blunt = {**tensors, f"{HEAD}.query": Tensor(query.shape, [factor * x for x in query.data])}
+        if accepted:
+            assert prove_circuit(SMALL, config, blunt).margin > 0.1
+        else:
+            with pytest.raises(Refused, match="does not write the gate|the outputs have no bound"):
+                prove_circuit(SMALL, config, blunt)
+
+
+def test_scores_that_overflow_are_refused():
+    """inf - inf would be the score of a run."""
+    config, tensors = stored(SMALL, "float32")
+    query = tensors[f"{HEAD}.query"]
+    for power, accepted in ((110, True), (121, False)):
+        huge = Tensor(query.shape, [2.0**power * x for x in query.data], "F32")  # it was 32
+        forged = {**tensors, f"{HEAD}.query": huge}
+        if accepted:
+            assert prove_circuit(SMALL, config, forged).margin > 0.9
+        else:
+            with pytest.raises(Refused, match="may exceed the largest finite float32"):
+                prove_circuit(SMALL, config, forged)
+
+
+def test_another_circuit_is_refused():
+    config, tensors = stored(SMALL)
+    for number, gate in enumerate(SMALL.gates):
+        flipped = "".join("10"[int(bit)] if place == 0 else bit for place, bit in enumerate(gate.table))
+        others = [gate._replace(table=flipped)]
+        if gate.operands:
+            others.append(gate._replace(operands=("b", *gate.operands[1:]) if gate.operands[0] != "b" else ("a",)))
+        for other in others:
+            forged = replace(SMALL, gates=(*SMALL.gates[:number], other, *SMALL.gates[number + 1 :]))
+            with pytest.raises(Refused, match=gate.name):
+                prove_circuit(forged, config, tensors)
+    swapped = replace(SMALL, gates=(Gate("xor", "0110", ("a", "b")), Gate("not", "10", ("xor",)), *SMALL.gates[2:]))
+    for forged in (swapped, replace(SMALL, gates=SMALL.gates[:-1], outputs=("a",))):
+        with pytest.raises(Refused):
+            prove_circuit(forged, config, tensors)
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (("loops",), 2),
+        (("registers",), 1),
+        (("readout", "kind"), "sum"),
+        (("code", "kind"), "none"),
+        (("input", "vocabulary"), 4),
+        (("blocks", 0, "attention", "scale"), "inverse-sqrt"),
+        (("blocks", 0, "attention", "kind"), "hard"),
+        (("blocks", 0, "attention", "mask"), "none"),
+        (("blocks", 0, "attention", "residual"), False),
+        (("blocks", 0, "ffn", "kind"), "gelu"),
+        (("blocks", 0, "ffn", "residual"), False),
+    ],
+)
+def test_another_architecture_is_refused(path, value):
+    config, tensors = stored(SMALL)
+    forged = json.loads(json.dumps(config))
+    part = forged
+    for step in path[:-1]:
+        part = part[step]
+    assert part[path[-1]] != value
+    part[path[-1]] = value
+    with pytest.raises(Refused):
+        prove_circuit(SMALL, forged, tensors)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    compile_circuit(SMALL).save(tmp_path / "c")
+    return tmp_path / "c"
+
+
+def test_the_folder_is_checked(folder):
+    verdict = check_computation(folder)
+    assert verdict.accepted and verdict.exit_code == 0 and verdict.level == 2
+    assert verdict.sentence.startswith(
+        "For each of the 2^3 inputs the decoder writes the values of the 6 gates in order"
+    )
+    assert "leads by at least 0.99999" in verdict.reason
+
+
+def test_a_resealed_lie_is_refused(folder):
+    """Another truth table, sealed again: the weights do not do what it says."""
+    files = {name: (folder / name).read_bytes() for name in ("model.safetensors", "config.json", "gates.json")}
+    honest = Certificate.from_bytes((folder / "certificate.json").read_bytes())
+    files["gates.json"] = files["gates.json"].replace(b'"0111"', b'"0110"', 1)
+    assert computation_certificate("chain_of_thought_circuit", files).outcome is Outcome.UNDECIDED
+    (folder / "gates.json").write_bytes(files["gates.json"])
+    assert "gates.json was changed" in check_computation(folder).reason
+    seals = {name: digest(data) for name, data in files.items()}
+    (folder / "certificate.json").write_bytes(replace(honest, seals=seals).to_bytes())
+    verdict = check_computation(folder)
+    assert verdict.outcome == "refused" and "the gate or" in verdict.reason
+
+
+def test_a_better_number_than_proved_is_refused(folder):
+    honest = Certificate.from_bytes((folder / "certificate.json").read_bytes())
+    for name, text in (("margin", "1"), ("leak", "1e-40"), ("gates", 7), ("inputs", 2), ("margin", 0.2)):
+        proof = replace(honest.proof, parameters={**honest.proof.parameters, name: text})
+        (folder / "certificate.json").write_bytes(replace(honest, proof=proof).to_bytes())
+        assert check_computation(folder).outcome == "refused"
+    (folder / "certificate.json").write_bytes(honest.to_bytes())
+    assert check_computation(folder).accepted
