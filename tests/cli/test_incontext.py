@@ -44,12 +44,19 @@ def test_from_flags_to_predictions(cli, data):
     assert float(quiet.out) == found["predictions"][0]
 
 
-def test_several_queries_and_a_context_that_is_not_covered(cli, data, tmp_path):
-    compiled(cli, "--out", "gd", "--bound", "0.8")
+def test_several_queries(cli, data, tmp_path):
+    compiled(cli, "--out", "gd")
     (tmp_path / "ask.csv").write_text("x1,x2\n0.3,-0.2\n\n0,1\n")
     found = cli("run", "gd", "--context", data, "--query", "ask.csv", "--json").data
     assert len(found["predictions"]) == 2 and found["queries"][1] == [0.0, 1.0]
-    assert not found["covered"] and "a feature is 0.9, outside the box" in found["remarks"][0]
+
+
+def test_a_context_that_is_not_covered_is_refused(cli, data):
+    """Outside of the box steps may be too long, and what comes out would be no prediction."""
+    compiled(cli, "--out", "gd", "--bound", "0.8")
+    done = cli("run", "gd", "--context", data, "--query", "0.1,0.1")
+    assert done.code == 2 and "the features reach 0.9 in size, but this learner was compiled for 0.8" in done.err
+    assert done.out == ""
 
 
 def test_a_claim_that_is_not_proved_covers_nothing(cli, data):

@@ -22,7 +22,6 @@ from certiformer.checker.rules.in_context_ridge import contraction, find, ridge_
 from certiformer.checker.rules.refusal import Refused
 from certiformer.compiler.incontext import Request, compile_learner, describe
 from certiformer.compiler.incontext.compiled import CompiledLearner
-from certiformer.compiler.incontext.gradient import remarks
 from certiformer.compiler.incontext.schedule import chebyshev, constant, lebedev, whitening
 from certiformer.errors import BadInput
 from compiler.incontext.exact_linear import contexts, descent, forward, fractions, tokens_of
@@ -56,7 +55,7 @@ def test_scikit_learn_at_condition_number_100(schedule, reached):
     worst = 0.0
     for rows in (40, 11):
         x, y, queries = context_with_spectrum(rng, rows, 0.0101, 0.99, features, strength)
-        assert np.abs(x).max() <= 5 and not remarks(compiled.learner, x, y, queries)
+        assert np.abs(x).max() <= 5
         ridge = linear_model.Ridge(alpha=rows * strength, fit_intercept=False, solver="svd").fit(x, y)
         if layers is None:
             predicted = compiled.predict(x, y, queries)
@@ -277,12 +276,17 @@ def test_the_whole_box_is_covered_by_default():
     assert not replace(learner, low=learner.low * 1.01).everywhere
 
 
-def test_contexts_that_are_not_covered_are_named():
-    learner = made(spectrum=(0.3, 0.5)).learner
+def test_contexts_that_are_not_covered_are_refused():
+    compiled = made(spectrum=(0.3, 0.5))
     x, y = np.array([[0.1, 0.0], [0.0, 0.1]]), np.array([1.0, -1.0])
-    assert "outside the 0.3 to 0.5" in remarks(learner, x, y, x)[0]
-    found = remarks(learner, 3 * np.ones((1, 2)), np.array([2.0]), np.ones((1, 2)))
-    assert [text.split(" ", 3)[:2] for text in found] == [["a", "feature"], ["an", "answer"], ["the", "eigenvalues"]]
+    for context, answers, query, sentence in (
+        (x, y, x, "the eigenvalues of this context are 0.255 to 0.255, but this learner was compiled for 0.3 to 0.5"),
+        (3 * x / 0.1, y, x, "the features reach 3 in size, but this learner was compiled for 1"),
+        (x, 2 * y, x, "the answers reach 2 in size"),
+        (x, y, 40 * x, "the queries reach 4 in size"),
+    ):
+        with pytest.raises(BadInput, match=sentence):
+            compiled.predict(context, answers, query)
 
 
 def test_fewer_rows_than_features_are_ridge_regression_too():

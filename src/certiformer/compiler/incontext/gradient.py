@@ -17,7 +17,7 @@ from jaxtyping import Float
 
 from certiformer.checker.rules.in_context_gradient import run_bound
 from certiformer.checker.rules.refusal import Refused
-from certiformer.compiler.incontext.determined import require_determined
+from certiformer.compiler.incontext.determined import require_box, require_determined
 from certiformer.compiler.incontext.request import Request
 from certiformer.compiler.incontext.schedule import chebyshev, in_type
 from certiformer.compiler.incontext.weights import build as build
@@ -157,8 +157,22 @@ def points(
 
 
 def refuse(learner: LeastSquares, x: np.ndarray, y: np.ndarray, queries: np.ndarray) -> None:
-    """A constant feature that is no intercept is a mistake; fewer rows than features are none, as steps are still steps."""
+    """Refuse what the certificate does not cover, and a constant feature that is no intercept.
+
+    Fewer rows than features are no mistake, as steps are still steps.
+    """
     require_determined(x, strength=1.0)
+    require_box(learner, x, y, queries)
+    if learner.everywhere:
+        return
+    values = np.linalg.eigvalsh(x.T @ x / len(x) + learner.strength * np.eye(learner.features))
+    # Eigenvalues are computed with an error of about d u |A|; a context at the very end of the range is not refused for it.
+    slack = 1e-12 * max(float(values[-1]), learner.high)
+    if values[-1] > learner.high + slack or (learner.learner == "ridge" and values[0] < learner.low - slack):
+        raise BadInput(
+            f"the eigenvalues of this context are {values[0]:.4g} to {values[-1]:.4g}, but this learner was compiled for"
+            f" {learner.low:.4g} to {learner.high:.4g}; rescale the features or compile with --spectrum"
+        )
 
 
 def facts(learner: LeastSquares, x: np.ndarray, y: np.ndarray, outputs: np.ndarray) -> dict[str, str]:
@@ -174,24 +188,8 @@ def facts(learner: LeastSquares, x: np.ndarray, y: np.ndarray, outputs: np.ndarr
 
 
 def remarks(learner: LeastSquares, x: np.ndarray, y: np.ndarray, queries: np.ndarray) -> list[str]:
-    """Why the certificate does not cover this context; empty where it does."""
-    found = []
-    parts = [("a feature", x, learner.bound), ("an answer", y, learner.label_bound)]
-    for name, values, bound in (*parts, ("a feature of a query", queries, learner.bound)):
-        largest = float(np.max(np.abs(values)))
-        if largest > bound:
-            found.append(f"{name} is {largest:g}, outside the box of the certificate (at most {bound:g})")
-    if learner.everywhere:
-        return found
-    values = np.linalg.eigvalsh(x.T @ x / len(x) + learner.strength * np.eye(learner.features))
-    # Eigenvalues are computed with an error of about d u |A|; a context at the very end of the range is not refused for it.
-    slack = 1e-12 * max(float(values[-1]), learner.high)
-    if values[-1] > learner.high + slack or (learner.learner == "ridge" and values[0] < learner.low - slack):
-        found.append(
-            f"the eigenvalues of this context are {values[0]:.4g} to {values[-1]:.4g}, outside the {learner.low:.4g} to"
-            f" {learner.high:.4g} of the certificate"
-        )
-    return found
+    """Nothing: what the certificate does not cover is refused."""
+    return []
 
 
 def explicit(learner: LeastSquares, x: np.ndarray, y: np.ndarray, queries: np.ndarray) -> Float[np.ndarray, " queries"]:
