@@ -155,7 +155,7 @@ def _at(path):
         (("format",), "certiformer-model-2"), (("dtype",), "float16"), (("input", "kind"), "ids"),
         (("code", "kind"), "rotary"), (("code", "offset"), 4), (("code", "period"), 0), (("readout", "kind"), "max"),
         (("readout", "token"), 3), (("readout",), {"kind": "register", "token": 1}), (("readout",), {"kind": "register"}),
-        (("blocks", 0, "attention", "kind"), "relu"), (("blocks", 0, "attention", "mask"), "strict"),
+        (("blocks", 0, "attention", "kind"), "sigmoid"), (("blocks", 0, "attention", "mask"), "strict"),
         (("blocks", 0, "attention", "heads"), []), (("blocks", 0, "attention", "residual"), 1),
         (("blocks", 0, "attention", "bias"), 0), (("blocks", 0, "ffn", "width"), 0), (("blocks", 0, "ffn", "kind"), "silu"),
         (("blocks", 0, "norm", "kind"), "rms"), (("blocks", 0, "norm", "epsilon"), 0.0),

@@ -57,7 +57,7 @@ Example
 >>> one = BlockNorms((HeadPair(0.4, 5.0, 0.5, 6.0),), 1.0, 20.0, 1.0, 20.0, hidden=16)
 >>> model = PreNorm((one,), width=8, radius=8 ** 0.5, norm=1.0, rows=0.6, rows_l1_squared=30.0, vocabulary=20)
 >>> round(above(complexity(model, 5.0, 10**14)), 3)
-0.018
+0.013
 
 Tests
 -----
