@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from certiformer.bounds.mixing_path import best_blocks, blocks_at
+from certiformer.bounds.mixing_path import best_blocks, blocks_at, finite_complexity
 from certiformer.bounds.numbers import above
 from certiformer.errors import BadInput
 
@@ -55,3 +55,15 @@ def test_nonsense_is_refused():
         best_blocks(100, 1)
     with pytest.raises(BadInput, match="a path of 1 steps has no two blocks"):
         best_blocks(1, 0.5)
+
+
+def test_finitely_many_models_are_no_more_complex_than_massart_says():
+    """Sixteen vectors of losses in [0, 1]: the mean over signs of the largest correlation, by sampling."""
+    rng, worst = np.random.default_rng(2), 0.0
+    for u in (5, 50, 500):
+        losses = (rng.uniform(size=(16, u)) < 0.5).astype(float)
+        signs = rng.choice([-1.0, 1.0], size=(4000, u))
+        found = (signs @ losses.T / u).max(1).mean()
+        worst = max(worst, found / above(finite_complexity(4, u)))
+    # Sixteen normal numbers have a largest one of 1.77 on average; half of it over sqrt(2 log 16) = 2.35 is 0.376.
+    assert 0.36 < worst <= 1

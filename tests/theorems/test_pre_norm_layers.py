@@ -70,3 +70,39 @@ def test_a_layer_stretches_no_more_than_claimed():
         moved = np.linalg.norm(block(x + step) - block(x), axis=0).max() / np.linalg.norm(step, axis=0).max()
         worst = max(worst, moved / (attention * hidden))
     assert 0.005 < worst <= 1
+
+
+def test_biases_count_where_they_stretch():
+    """Heads whose queries have a bias: a change of the tokens moves them no more than claimed, but more than without it."""
+    rng, with_bias, without = np.random.default_rng(4), 0.0, 0.0
+    width, radius = 3, 1.5
+    for _ in range(300):
+        a, v, c = rng.normal(size=(3, 3)) * 0.1, rng.normal(size=(3, 3)), rng.normal(size=3) * 8
+
+        def head(x, a=a, v=v, c=c):
+            s = x.T @ a @ x + c @ x
+            p = np.exp(s - s.max(1, keepdims=True))
+            return v @ x @ (p / p.sum(1, keepdims=True)).T
+
+        x = rng.normal(size=(3, 4))
+        x *= radius / np.linalg.norm(x, axis=0)
+        step = rng.normal(size=x.shape) * 1e-6
+        y = x + step
+        y *= radius / np.linalg.norm(y, axis=0)
+        moved = np.linalg.norm(head(y) - head(x), axis=0).max() / np.linalg.norm(y - x, axis=0).max()
+        for shift in (float(np.linalg.norm(c)), 0.0):
+            norms = BlockNorms((HeadPair(spectral(a), 1, spectral(v), 1, shift),), 1, 1, 1, 1, width)
+            claimed = above(growth(PreNorm((norms,), width, radius, 1.0, 1.0, 1.0, 1), norms)[0]) - 1
+            with_bias, without = (
+                (max(with_bias, moved / claimed), without) if shift else (with_bias, max(without, moved / claimed))
+            )
+    assert with_bias <= 1 < without  # the control: the factor without the bias is no bound
+
+
+def test_a_bias_of_hidden_units_makes_the_inputs_of_the_second_map_longer():
+    plain = model(1, 1.0)
+    biased = PreNorm(
+        (BlockNorms(*(getattr(plain.blocks[0], name) for name in ("heads", "up", "up_l11", "down", "down_l11", "hidden")), 2.0),),
+        plain.width, plain.radius, plain.norm, plain.rows, plain.rows_l1_squared, plain.vocabulary, plain.lipschitz,
+    )  # fmt: skip
+    assert above(cover(biased).inverse_square) > 1.01 * above(cover(plain).inverse_square)

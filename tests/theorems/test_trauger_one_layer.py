@@ -9,7 +9,7 @@ import pytest
 
 from certiformer.bounds.chaining import Cover, linear_cover
 from certiformer.bounds.numbers import above
-from certiformer.bounds.trauger_one_layer import PRINTED, SHARP, Head, as_printed, complexity, trivial
+from certiformer.bounds.trauger_one_layer import PRINTED, SHARP, Head, as_printed, complexity, several_heads, trivial
 from theorems.sine_matrices import OUTPUT, READOUT, SCORES, VALUE, l11
 
 # In the layout (out, in) the matrices of the reference are transposed: rows there are columns here.
@@ -72,3 +72,11 @@ def test_the_softmax_constant_is_one():
 
     ratio = np.abs(softmax(a + h) - softmax(a)).sum(1) / 1e-3
     assert 0.9999 < ratio.max() <= 1 + 1e-9  # differences of 1e-3 lose seven digits
+
+
+def test_several_heads_cost_the_sum_of_their_bounds():
+    """H equal heads cost H, where the route through covers of all maps costs H^1.5 (`bounds.masked_token`)."""
+    small = replace(HEAD, l11=1.0, readout=0.5)
+    one, other = (above(complexity(head, 10**10)) for head in (HEAD, small))
+    assert np.isclose(above(several_heads((HEAD, small), 10**10)), one + other, rtol=1e-12) and one != other
+    assert np.isclose(above(several_heads((HEAD,) * 4, 10**10)), 4 * one, rtol=1e-12)

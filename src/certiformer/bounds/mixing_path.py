@@ -7,12 +7,13 @@ a, and delta' = delta - 4 (u - 1) beta(a) > 0. With probability at least 1 - del
 
     risk(f) <= mean loss on the path + 2 Rad_u(loss o F) + 3 b sqrt(log(4 / delta') / (2 u)),
 
-where Rad_u is the complexity on u independent examples. If beta(a) <= c rho^a the best a can be sought, as it depends on
-nothing that is seen.
+where Rad_u is the complexity on u independent examples; for the 2^k models that k bits can tell apart it is at most b
+sqrt(2 k log 2 / u). If beta(a) <= c rho^a the best a can be sought, as it depends on nothing that is seen.
 
 Source
 ------
-Mohri and Rostamizadeh 2008 (mohri2008), Theorem 2, whose complexity carries the factor 2 in its definition.
+Mohri and Rostamizadeh 2008 (mohri2008), Theorem 2, whose complexity carries the factor 2 in its definition. Massart's
+lemma, for finitely many models: Shalev-Shwartz and Ben-David 2014 (shalev2014), Lemma 26.8.
 
 Differs from the source in
 --------------------------
@@ -63,7 +64,7 @@ THEOREM = Theorem(
     id="bounds.mixing_path",
     title="One path of a mixing process is worth as many examples as it has blocks that are far apart",
     kind="probabilistic",
-    sources=("mohri2008, Theorem 2",),
+    sources=("mohri2008, Theorem 2", "shalev2014, Lemma 26.8"),
     verb="audit",
     assumptions=(
         Assumption("stationary", "The path is stationary and mixes at the rate given.", "trusted"),
@@ -82,6 +83,16 @@ class Blocks:
     blocks: int
     gap: int
     term: arb
+
+
+def finite_complexity(bits: int, blocks: int) -> arb:
+    """Massart's lemma for all models of so many bits and losses in [0, 1]: vectors of u losses have norm at most sqrt u.
+
+    >>> round(above(finite_complexity(1000, 10**6)), 4)
+    0.0372
+    """
+    require_positive(number_of_bits=bits, number_of_blocks=blocks)
+    return (2 * ball(bits) * arb(2).log() / blocks).sqrt()
 
 
 def blocks_at(steps: int, gap: int, rho: float, scale: float = 1.0, delta: float = 0.05) -> Blocks | None:

@@ -2,11 +2,12 @@
 
 Statement
 ---------
-Let g_1 = X with |x_t|_2 <= B_x and, for i = 1..L, g_(i+1) = P(W_c P'(s(P''(W_v g_i softmax(g_i^T A g_i))))), where
-every P projects each token onto the unit ball of l2 or is left out, s is entrywise with s(0) = 0 and Lipschitz
-constant S, and A has the score scale folded in. The output is w . (token of g_(L+1)). Let, for layer i, c, v, q bound
-the spectral norms of W_c, W_v and A, |w|_2 <= b, and let a sum of absolute entries at most B give covers (C_r, c_r)
-for inputs of norm r (`bounds.chaining.linear_cover`). With the softmax constant c_s = 1 (printed: 2) and
+Let g_1 = X with |x_t|_2 <= B_x and, for i = 1..L, g_(i+1) = P(W_c P'(s(P''(W_v g_i softmax(g_i^T A g_i))))), where P
+and P' project each token onto the unit ball of l2 and P'' does or is left out (P' may be left out where P'' is there
+and S <= 1), s is entrywise with s(0) = 0 and Lipschitz constant S, and A has the score scale folded in. The output is
+w . (token of g_(L+1)). Let, for layer i, c, v, q bound the spectral norms of W_c, W_v and A, |w|_2 <= b, and let a
+sum of absolute entries at most B give covers (C_r, c_r) for inputs of norm r (`bounds.chaining.linear_cover`). With
+the softmax constant c_s = 1 (printed: 2) and
 
     a_i = prod_(j > i) S c_j v_j (1 + 2 c_s q_j),
 

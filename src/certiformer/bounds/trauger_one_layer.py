@@ -65,6 +65,7 @@ Tests
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from flint import arb
@@ -124,6 +125,11 @@ def complexity(head: Head, sequences: int, softmax: int = SHARP, cover: Cover | 
         return ball(2 * head.width).log() + scores(eps / stretch)
 
     return (2 * head.factor * chain(head.inputs, log_cover, sequences)).min(trivial(head))
+
+
+def several_heads(heads: Sequence[Head], sequences: int, softmax: int = SHARP) -> arb:
+    """The bound for a layer that adds up these heads: the supremum of a sum is at most the sum of the suprema."""
+    return sum((complexity(head, sequences, softmax) for head in heads), arb(0))
 
 
 def as_printed(head: Head, sequences: int, corollary: bool = False) -> float:

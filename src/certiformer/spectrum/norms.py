@@ -23,6 +23,8 @@ from jaxtyping import Float
 
 from certiformer.spectrum.values import singular_values, value_error
 
+HARMLESS = (1e-100, 1e100)  # squares of the largest entry within, and their sums, neither overflow nor vanish
+
 
 @dataclass(frozen=True)
 class Norms:
@@ -53,13 +55,14 @@ def norms(w: Float[np.ndarray, "rows columns"], values: Float[np.ndarray, " valu
     if w.size == 0:
         return Norms(*[0.0] * 9)
     # A common factor keeps squares of very large and very small entries from overflowing.
-    scale = float(np.abs(w).max()) or 1.0
-    exponent = np.floor(np.log2(scale))
+    sizes = np.abs(w)
+    scale = float(sizes.max()) or 1.0
+    exponent = 0.0 if HARMLESS[0] < scale < HARMLESS[1] else np.floor(np.log2(scale))
     factor = float(np.exp2(np.clip(exponent, -1000, 1000)))
-    scaled = w / factor
+    scaled, sizes = (w, sizes) if factor == 1 else (w / factor, sizes / factor)
     largest = float((singular_values(scaled) if values is None else np.asarray(values) / factor).max(initial=0.0))
-    sizes = np.abs(scaled)
-    row_squares, column_squares = (scaled**2).sum(1), (scaled**2).sum(0)
+    # Sums of products without an array of the products: tables are the largest matrices there are.
+    row_squares, column_squares = np.einsum("ij,ij->i", scaled, scaled), np.einsum("ij,ij->j", scaled, scaled)
     frobenius = float(np.sqrt(row_squares.sum()))
     found = (
         largest,

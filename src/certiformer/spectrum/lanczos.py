@@ -1,0 +1,73 @@
+"""The largest singular value of a matrix too large to decompose, by Golub-Kahan-Lanczos steps from a random start.
+
+What comes out is, up to rounding, a lower bound that converges fast. How much it may miss follows from the start being
+random: Kuczynski and Wozniakowski 1992 (Theorem 4.2) bound the probability that after k steps with a random unit vector
+the largest eigenvalue of an n x n matrix is missed by more than its share eps,
+
+    P <= 1.648 sqrt(n) e^(-sqrt(eps) (2k - 1)).
+
+The error bar takes the eps for which this is 10^-12, and is wide: 3.3 % of the singular value after 64 steps, 0.8 % after
+128. The value itself is then far more accurate as a rule: on Gaussian 600 x 500 matrices, whose largest values are close
+together, it has all digits after 64 steps."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from jaxtyping import Float
+
+MISSED = 1e-12  # probability that the error bar does not hold
+STEPS = 64
+
+
+def largest_by_lanczos(w: Float[np.ndarray, "rows columns"], steps: int = STEPS, seed: int = 0) -> tuple[float, float]:
+    """The largest singular value and its error bar; multiplications are in the type of `w`.
+
+    >>> value, bar = largest_by_lanczos(np.diag(np.arange(1.0, 301.0)))
+    >>> round(value, 6), bar < 10
+    (300.0, True)
+    """
+    rows, columns = w.shape
+    steps = min(steps, rows, columns)
+    right = np.zeros((steps, columns))
+    left = np.zeros((steps, rows))
+    vector = np.random.default_rng(seed).normal(size=columns)
+    vector /= np.linalg.norm(vector)
+    diagonal, beside = np.zeros(steps), np.zeros(steps)
+    done = 0
+    for step in range(steps):
+        right[step] = vector
+        image = _times(w, vector) - (beside[step - 1] * left[step - 1] if step else 0.0)
+        image -= left[:step].T @ (left[:step] @ image)
+        diagonal[step] = np.linalg.norm(image)
+        done = step + 1
+        if diagonal[step] == 0:
+            break
+        left[step] = image / diagonal[step]
+        vector = _times(w.T, left[step]) - diagonal[step] * right[step]
+        vector -= right[: step + 1].T @ (right[: step + 1] @ vector)
+        beside[step] = np.linalg.norm(vector)
+        if beside[step] <= 1e-14 * diagonal.max():
+            break
+        vector /= beside[step]
+    small = np.diag(diagonal[:done]) + np.diag(beside[: done - 1], 1)
+    value = float(np.linalg.svd(small, compute_uv=False)[0])
+    rounding = 8 * max(rows, columns) * float(np.finfo(w.dtype).eps) * value
+    if done == min(rows, columns):
+        return value, rounding
+    share = missed_share(columns, done)
+    return value, math.inf if share >= 1 else rounding + value * (1 / math.sqrt(1 - share) - 1)
+
+
+def missed_share(side: int, steps: int) -> float:
+    """eps of the bound above at the probability `MISSED`.
+
+    >>> round(missed_share(4096, 64), 3), round(missed_share(4096, 128), 3)
+    (0.065, 0.016)
+    """
+    return (math.log(1.648 * math.sqrt(side) / MISSED) / (2 * steps - 1)) ** 2
+
+
+def _times(w: np.ndarray, vector: np.ndarray) -> np.ndarray:
+    return (w @ vector.astype(w.dtype)).astype(np.float64)

@@ -1,0 +1,85 @@
+"""Local Lipschitz constants: above every sampled slope, below the product of global constants, and better with more boxes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from certiformer.audit.local_lipschitz import local_lipschitz, matrix_size
+from certiformer.bounds.attention_lipschitz import sequence_lipschitz
+from certiformer.bounds.numbers import above
+from certiformer.errors import BadInput
+from certiformer.model import Config, Input, Readout, Transformer, load
+
+FOLDER = Path(__file__).resolve().parents[2] / "benchmarks" / "models" / "trained-sine-sum"
+LOW, HIGH = np.array([1.0, 2.0]), np.array([1.5, 2.5])
+
+
+def global_constant(model: Transformer) -> float:
+    """Embedding, then 1 + attention, then 1 + hidden units, then the mean, all in the Euclidean norm of all entries."""
+    t = {name: np.asarray(tensor) for name, tensor in model.tensors.items()}
+    tokens = model.config.tokens
+    ends = np.stack(np.meshgrid(*np.stack([LOW, HIGH], 1), indexing="ij"), -1).reshape(-1, tokens, 1)
+    rows = ends @ t["embed.weight"] + t["embed.bias"] + t["code.table"]
+    radius = float(np.linalg.norm(rows, axis=-1).max())  # a token is affine in its number: largest at an end
+    name = "blocks.0.attention.groups.0"
+    scores = t[f"{name}.query"][0] @ t[f"{name}.key"][0].T / np.sqrt(t[f"{name}.query"].shape[-1])
+    value = t[f"{name}.value"][0] @ t[f"{name}.output"][0]
+
+    def spectral(a):
+        return float(np.linalg.norm(a, 2))
+
+    attention = min(above(each) for each in sequence_lipschitz(spectral(value), spectral(scores), radius, tokens))
+    hidden = spectral(t["blocks.0.ffn.up"]) * spectral(t["blocks.0.ffn.down"])
+    return (
+        spectral(t["embed.weight"]) * (1 + attention) * (1 + hidden) * spectral(t["readout.weight"]) / np.sqrt(tokens)
+    )
+
+
+def test_between_sampled_slopes_and_the_global_constant():
+    model, rng = load(FOLDER), np.random.default_rng(0)
+    found = local_lipschitz(model, LOW, HIGH, boxes=128, order=1)
+    x = rng.uniform(LOW, HIGH, size=(2000, 2))
+    y = np.where(
+        rng.uniform(size=(2000, 1)) < 0.5,
+        rng.uniform(LOW, HIGH, size=x.shape),
+        np.clip(x + 1e-3 * rng.normal(size=x.shape), LOW, HIGH),
+    )
+    slopes = np.abs(model.evaluate(x) - model.evaluate(y))[:, 0] / np.linalg.norm(x - y, axis=1)
+    # Slopes over steps of 1e-3 are rounded at 1e-12 of their size.
+    assert slopes.max() <= found.upper and found.lower <= found.upper * (1 + 1e-12)
+    assert found.upper < 0.02 * global_constant(model)
+    # sin(x1) + sin(x2) itself has |(cos 1.0, cos 2.5)| = 0.966 there, at a corner; the model is near it.
+    assert 0.8 < found.lower < found.upper < 1.6
+
+
+def test_more_boxes_never_make_it_worse():
+    """A linear model: one box is enough, and the constant is the spectral norm."""
+    config = Config(Input("continuous", tokens=2, width=1), 3, 2, Readout("sum"))
+    model = Transformer.random(config, 1)
+    weight = np.asarray(model.tensors["embed.weight"]) @ np.asarray(model.tensors["readout.weight"])
+    true = np.linalg.norm(np.repeat(weight, 2, axis=0), 2)
+    few, many = (local_lipschitz(model, [0.0, 0.0], [1.0, 1.0], boxes=boxes, order=1) for boxes in (1, 40))
+    assert true <= many.upper <= few.upper <= true * (1 + 1e-9)
+    assert few.lower == pytest.approx(true)
+
+
+def test_the_size_of_a_matrix_is_not_below_its_norm():
+    rng = np.random.default_rng(0)
+    a = np.abs(rng.normal(size=(200, 3, 4)))
+    signs = rng.choice([-1.0, 1.0], size=a.shape)
+    assert (np.linalg.norm(a * signs, 2, axis=(1, 2)) <= matrix_size(a)).all()
+    assert np.isnan(matrix_size(np.full((1, 2, 2), np.nan))).all()  # which the search takes for infinity
+
+
+def test_nonsense_is_refused():
+    model = load(FOLDER)
+    for low, high, sentence in (
+        ([0.0], [1.0], "each of the 2 inputs"),
+        ([0.0, 0.0], [1.0, 0.0], "to a larger one"),
+        ([0.0, -np.inf], [1.0, 1.0], "finite number"),
+    ):
+        with pytest.raises(BadInput, match=sentence):
+            local_lipschitz(model, low, high)
