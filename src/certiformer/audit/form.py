@@ -104,7 +104,12 @@ class FeedForward:
 
 @dataclass(frozen=True)
 class Layer:
-    """One block; it is applied `repeats` times (shared layers). Norms by their place in the block."""
+    """One block; it is applied `repeats` times (shared layers).
+
+    `norms` by what they stand before (`norm_place` "pre", "sandwich", "parallel") or behind ("post"): "attention",
+    "cross", "ffn"; in a sandwich "attention_post" and "ffn_post" stand behind. Several attentions are groups of heads
+    side by side, or self- and then cross-attention (`cross`).
+    """
 
     name: str
     attention: tuple[Attention, ...] = ()
@@ -123,7 +128,8 @@ class Checkpoint:
     layers: tuple[Layer, ...]
     width: int
     positions: str | None = None  # "learned" | "sinusoidal" | "rope" | "alibi" | "relative" | "none" | None: not known
-    norm_place: str | None = None  # "pre" | "post" | "parallel" | "sandwich" | None
+    # "pre" | "post" | "parallel" | "sandwich" | "queries" (keys and values come from tokens no norm has seen) | None
+    norm_place: str | None = None
     embeddings: dict[str, Weight] = field(default_factory=dict)  # tokens, positions, types, patches ...
     embedding_scale: float = 1.0
     head: Weight | None = None  # None: tied to the token embedding, or absent
@@ -144,9 +150,11 @@ class Checkpoint:
 
 @dataclass(frozen=True)
 class Coverage:
-    """How many stored parameters are accounted for; the rest by name. Buffers that are no weights are listed apart."""
+    """How many stored parameters are accounted for; the rest by name. Buffers that are no weights are listed apart,
+    and so are copies: tied tensors that were written twice, and that count once."""
 
     total: int
     accounted: int
     missing: tuple[tuple[str, tuple[int, ...]], ...] = ()
     buffers: tuple[str, ...] = ()
+    copies: tuple[str, ...] = ()

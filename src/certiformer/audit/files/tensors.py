@@ -19,6 +19,9 @@ WEIGHTS = ("F64", "F32", "F16", "BF16", "Q8_0")
 INTEGERS = ("I64", "I32", "I16", "I8", "U64", "U32", "U16", "U8", "BOOL")
 
 
+MOST_AXES, LONGEST_SIDE = 8, 1 << 40
+
+
 @dataclass(frozen=True)
 class TensorInfo:
     """One tensor: its shape (row-major, last axis fastest), the type it is stored in, and the file it is in."""
@@ -26,6 +29,11 @@ class TensorInfo:
     shape: tuple[int, ...]
     stored: str
     file: str
+
+    def __post_init__(self) -> None:
+        # A side of zero hides any other from the comparison with the bytes that are there.
+        if len(self.shape) > MOST_AXES or any(not 0 <= side <= LONGEST_SIDE for side in self.shape):
+            raise BadInput(f"{self.file} has a tensor of the shape {self.shape}, which no weight has")
 
     @property
     def count(self) -> int:

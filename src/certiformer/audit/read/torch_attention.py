@@ -1,0 +1,37 @@
+"""torch's `nn.MultiheadAttention`: rows of queries, keys and values in three blocks of `in_proj_weight`.
+
+With keys or values of another width it has three maps instead: `q_proj_weight`, `k_proj_weight`, `v_proj_weight`."""
+
+from __future__ import annotations
+
+from certiformer.audit.form import Attention, Weight
+from certiformer.audit.read.blocks import fused, output_map
+from certiformer.audit.read.heads import Heads, fused_heads, fused_rows
+from certiformer.audit.read.names import Names
+from certiformer.audit.read.settings import Settings
+
+
+def multihead(names: Names, settings: Settings, place: str, width: int) -> tuple[Attention, Heads]:
+    """The attention at `place` with tokens of the given width."""
+    name = f"{place}.in_proj_weight"
+    heads = fused_heads(settings, 3 * width, names.prefix + name, groups=None, layout="blocks")
+    if names.has(name):
+        return fused(names, name, f"{place}.in_proj_bias", f"{place}.out_proj", heads, width, "blocks"), heads
+
+    def projection(letter: str) -> Weight:
+        single = f"{place}.{letter}_proj_weight"
+        wide = names.matrix(single)[1]
+        return names.take(single, (heads.count, heads.size, wide), whole=(width, wide), part="rows by head")
+
+    rows = fused_rows(heads, "blocks")
+
+    def bias(which: str) -> Weight | None:
+        chosen = getattr(rows, which)
+        return names.maybe(
+            f"{place}.in_proj_bias", chosen.shape, whole=(3 * width,), change=lambda array: array[chosen], part=which
+        )
+
+    out, out_bias = output_map(names, f"{place}.out_proj", heads, width)
+    query, key, value = (projection(letter) for letter in "qkv")
+    query_bias, key_bias, value_bias = (bias(which) for which in ("query", "key", "value"))
+    return Attention(query, key, value, out, query_bias, key_bias, value_bias, out_bias, scale=heads.scale), heads
