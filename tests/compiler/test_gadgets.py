@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from certiformer.compiler.gadgets.ridge import additive, choose_ridge
+from certiformer.compiler.gadgets.ridge import Grid, additive, choose_ridge
 from certiformer.compiler.gadgets.scores import parts_for
 from certiformer.compiler.linear_form import Form
 from certiformer.construct.table_units import interpolated
@@ -80,12 +80,13 @@ def test_equality_of_many_values_needs_few_dimensions() -> None:
     assert min(len(part.products) for part in parts_for(truth, codes, codes, True)) == 8
 
 
-def test_ridges_and_sums_reproduce_their_table() -> None:
+@pytest.mark.parametrize("scale", [1, 2**40 + 1, 2**61 + 1])  # sums of the larger ones do not fit into 64 bits
+def test_ridges_and_sums_reproduce_their_table(scale: int) -> None:
     for _ in range(30):
-        x = sorted({int(v) for v in RNG.integers(-5, 9, 5)})
-        y = sorted({Fraction(int(v), 2) for v in RNG.integers(-5, 9, 4)})
+        x = sorted({int(v) * scale for v in RNG.integers(-5, 9, 5)})
+        y = sorted({Fraction(int(v), 2) + Fraction(1, scale) for v in RNG.integers(-5, 9, 4)})
         f = [[int(RNG.integers(0, 3)) for _ in y] for _ in x]
-        found = choose_ridge(x, y, f)
+        found = choose_ridge(x, y, Grid.of(f))
         base, units = interpolated(found.points)
         a, b = found.factors
 
@@ -93,8 +94,8 @@ def test_ridges_and_sums_reproduce_their_table() -> None:
             return base + sum(factor * max(slope * s + bias, 0) for (slope, bias), factor in units)
 
         assert all(at(a * p + b * q) == f[i][j] for i, p in enumerate(x) for j, q in enumerate(y))
-    assert additive([[1, 2], [4, 5]]) == ((0, 3), (1, 2))
-    assert additive([[1, 2], [4, 6]]) is None
+    assert additive(Grid.of([[1, 2], [4, 5]])) == ((0, 3), (1, 2))
+    assert additive(Grid.of([[1, 2], [4, 6]])) is None
 
 
 def test_forms_add_and_scale() -> None:

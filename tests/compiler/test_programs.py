@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+
 import numpy as np
 import pytest
 
@@ -32,6 +34,19 @@ def agrees(program, vocab, length: int, causal: bool = False, dtype: str = "floa
             xs = [compiled.graph.vocab[i] for i in row]
             assert [(type(x), x) for x in got] == [(type(x), x) for x in evaluate(program, xs)], xs
     return compiled
+
+
+@pytest.mark.parametrize("collecting", [True, False])
+def test_garbage_collection_is_afterwards_as_it_was(collecting: bool) -> None:
+    (gc.enable if collecting else gc.disable)()
+    try:
+        compile_program(tokens == "a", {"a", "b"}, 3)
+        assert gc.isenabled() == collecting
+        with pytest.raises(BadInput):  # an average of symbols
+            compile_program(Aggregate(Select(indices, indices, Comparison.TRUE), tokens), {"a", "b"}, 3)
+        assert gc.isenabled() == collecting
+    finally:
+        gc.enable()
 
 
 before = Select(indices, indices, LT)

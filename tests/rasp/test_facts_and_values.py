@@ -23,7 +23,7 @@ from certiformer.rasp import (
     tokens,
 )
 from certiformer.rasp.expression import RASPExpr
-from certiformer.rasp.graph import Graph
+from certiformer.rasp.graph import Graph, Span
 from certiformer.rasp.graph_run import GraphRunner
 from certiformer.rasp.graph_to_simplified import graph_to_simplified
 from certiformer.rasp.inputs import all_inputs
@@ -117,6 +117,45 @@ def test_long_lists_become_spans_with_a_bound_on_the_denominator():
     )
     product = Aggregate(SO_FAR, tokens == 1) * Aggregate(SO_FAR, tokens == 2)
     assert (node_of(product, n=1_000).values.span.low, node_of(product, n=1_000).values.span.high) == (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("step", "most"), [(Fraction(1), 1), (Fraction(1), 7), (Fraction(1, 12), 5), (Fraction(3, 4), 6)]
+)
+def test_the_numbers_of_a_span_are_as_far_apart_as_it_says_and_found_again(step, most):
+    span = Span(Fraction(0), Fraction(3), most, step)
+    numbers = sorted({step * Fraction(p, q) for q in range(1, most + 1) for p in range(int(3 * q / step) + 1)})
+    gaps = [b - a for a, b in zip(numbers, numbers[1:], strict=False)]
+    assert min(gaps) == span.gap  # neither too large, which would be wrong, nor smaller than need be
+    for x in numbers:
+        assert span.nearest(x + span.gap * Fraction(49, 100)) == x == span.nearest(x - span.gap * Fraction(49, 100))
+    coarse = span.plain()
+    assert coarse.step == 1 and all(x.denominator <= coarse.largest_denominator for x in numbers)
+
+
+def test_means_of_multiples_are_fractions_of_their_step():
+    sixtieths = listed([Fraction(k, 60) for k in range(0, 400, 7)])
+    span = of_mean(sixtieths, 40).span
+    assert (span.largest_denominator, span.step) == (40, Fraction(7, 60))
+    shifted = listed([Fraction(1, 3) + Fraction(k, 60) for k in range(0, 400, 7)])
+    assert of_mean(shifted, 40).span.step == Fraction(1, 60)
+    # Over something else than a mean the step is given up, and the denominators are bounded by the product.
+    assert node_of(Aggregate(SO_FAR, tokens / 7) + 1, n=1_000).values.span == Span(
+        Fraction(8, 7), Fraction(10, 7), 7_000
+    )
+
+
+def test_a_relation_of_positions_bounds_how_many_numbers_a_mean_has():
+    band = Select(indices, indices, lambda k, q: abs(k - q) <= 1)
+    means = node_of(Aggregate(band, tokens), n=6).values.values
+    assert means == of_mean(listed([1, 2, 3]), 3).values and max(Fraction(x).denominator for x in means) == 3
+    seen = {x for xs in all_inputs((1, 2, 3), 6) for x in evaluate(Aggregate(band, tokens), xs)}
+    assert {Fraction(x).limit_denominator(6) for x in seen} == {Fraction(x) for x in means}
+    both = Aggregate(band & SAME, indices)
+    assert max(Fraction(x).denominator for x in node_of(both, n=6).values.values) == 3
+    # Many positions can have the same token, so a relation of tokens bounds nothing.
+    close = Select(tokens, tokens, lambda k, q: abs(k - q) <= 1)
+    assert node_of(Aggregate(close, tokens), n=6).values == of_mean(listed([1, 2, 3]), 6)
 
 
 def test_numbers_among_symbols_have_means_as_well():

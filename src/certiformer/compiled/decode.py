@@ -70,7 +70,7 @@ class Decoder:
             raise BadInput(
                 "the output has too many values to list and no bound of their denominators: it cannot be read"
             )
-        return reduced(Fraction(number).limit_denominator(span.largest_denominator))
+        return reduced(span.nearest(Fraction(number)))
 
 
 def listed_with_undefined(values: ValueSet) -> list[Value]:

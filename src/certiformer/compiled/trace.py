@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 
 import numpy as np
 
@@ -129,8 +128,8 @@ def _wrong(
         numbers = np.array(sorted({float(x) for x in features(cell, known)}))
         room = [_half_gap(numbers, x) for x in wanted]
     else:
-        bound = None if known is None or known.span is None else known.span.largest_denominator
-        room = [float(Fraction(1, 2 * (bound or 1) ** 2))] * len(wanted)
+        gap = None if known is None or known.span is None else known.span.gap
+        room = [float(gap or 1) / 2] * len(wanted)
     wrong = []
     for position, (value, want, has, gap) in enumerate(zip(values, wanted, held, room, strict=True)):
         more = cell.or_more and value is None and has >= want

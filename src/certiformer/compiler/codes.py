@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 from math import floor
+from operator import eq
 
 import numpy as np
 from jaxtyping import Int
@@ -20,7 +21,7 @@ from certiformer.compiler.graph_to_extended import Extended
 from certiformer.compiler.linear_form import Number
 from certiformer.rasp.facts import selects_one_value
 from certiformer.rasp.graph import Node, Table, ValueSet
-from certiformer.rasp.value import Value, exact, identity, is_number
+from certiformer.rasp.value import Ratio, Value, exact, identity, is_number
 
 
 class Codes:
@@ -85,6 +86,8 @@ def _with_undefined(numbers: Sequence[Number], undefined: bool) -> Feature:
 
 
 def _numbers(values: Sequence[Value]) -> list[Number]:
+    if _stand_for_themselves(values, None):
+        return list(as_numbers(tuple(values)))
     numbers = [as_number(x) if is_number(x) else None for x in values]
     known = [x for x in numbers if x is not None]
     if len(set(known)) < len(known):  # True beside 1: only their places tell them apart
@@ -105,6 +108,16 @@ def as_number(value: Value) -> Number:
     return number.numerator if number.denominator == 1 else number
 
 
+def all_numbers(values: Sequence[Value]) -> bool:
+    """Whether all values are numbers, truth values among them."""
+    return set(map(type, values)) <= {int, bool, float, Ratio, Fraction}
+
+
+def as_numbers(values: tuple[Value, ...]) -> tuple[Number, ...]:
+    """All of them; values that are their own numbers already, thousands of means for instance, are not copied."""
+    return values if set(map(type, values)) <= {int, Ratio} else tuple(map(as_number, values))
+
+
 def _read_code(node: Node, read: ValueSet | None, code: Feature, means: bool) -> Feature:
     """The codes of an aggregate: those of what it reads, means as numbers, and the default."""
     if node.values is None or read is None:
@@ -116,7 +129,7 @@ def _read_code(node: Node, read: ValueSet | None, code: Feature, means: bool) ->
     if _stand_for_themselves(read.values, code) and _stand_for_themselves(node.values.values, None):
         top = floor(as_number(node.values.values[-1])) + 1
         undefined = max(top, code.undefined or 0) if node.values.undefined else None
-        return Feature(tuple(map(as_number, node.values.values)), undefined)
+        return Feature(as_numbers(node.values.values), undefined)
     known = {identity(x): c for x, c in zip(read.values or (), code.numbers or (), strict=False)}
     taken = set(known.values())
     means &= all(is_number(x) and as_number(x) == known[identity(x)] for x in read.values or ())
@@ -141,11 +154,11 @@ def _read_code(node: Node, read: ValueSet | None, code: Feature, means: bool) ->
 
 def _stand_for_themselves(values: Sequence[Value] | None, code: Feature | None) -> bool:
     """Whether all values are different numbers, and the codes, if given, are these numbers. Lists are in order."""
-    if values is None or not values or not all(is_number(x) for x in values):
+    if not values or not all_numbers(values):
         return False
-    if any(x == y for x, y in zip(values, values[1:], strict=False)):
+    if any(map(eq, values, values[1:])):
         return False
-    return code is None or tuple(map(as_number, values)) == code.numbers
+    return code is None or as_numbers(tuple(values)) == code.numbers
 
 
 def _pair_code(table: Table, values: ValueSet, inputs: Sequence[ValueSet | None]) -> Feature | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import compress, islice
 from typing import Any
 
 from certiformer.compiler.draft import Draft, DraftCell
@@ -34,7 +35,9 @@ def draft_to_circuit(extended: Extended, draft: Draft, placement: Placement, kin
 
 
 def _feature(numbers: tuple[Number, ...] | None) -> tuple[Rational, ...] | None:
-    return None if numbers is None else tuple(as_rational(x) for x in numbers)
+    if numbers is None:
+        return None
+    return tuple([x if type(x) is int else as_rational(x) for x in numbers])
 
 
 def _maybe(number: Number | None) -> Rational | None:
@@ -64,8 +67,10 @@ def _name(extended: Extended, cell: DraftCell) -> str:
     if values is None or numbers is None:
         return node.name
     if len(values) > 2 and all(f == 0 or f == 1 for f in numbers):
-        chosen = [str(value) for value, f in zip(values, numbers, strict=True) if f]
+        chosen = [str(value) for value in islice(compress(values, numbers), 7)]
         return f"{node.name} in {{{', '.join(chosen[:6])}{', ...' if len(chosen) > 6 else ''}}}"
+    if values == numbers:  # thousands of numbers, which are mostly the very same objects
+        return node.name
     if all(is_number(value) for value in values):
         for name, follows in _DESCRIPTIONS:
             if all(follows(x, f) for x, f in zip(values, numbers, strict=True)):
@@ -75,7 +80,6 @@ def _name(extended: Extended, cell: DraftCell) -> str:
 
 # How a number f is made of a value x, tried in this order.
 _DESCRIPTIONS: tuple[tuple[str, Callable[[Any, Number], bool]], ...] = (
-    ("{}", lambda x, f: f == x),
     ("{} squared", lambda x, f: f == x * x),
     ("1 / (1 + {})", lambda x, f: f.denominator == 1 + x and f.numerator == 1),
 )

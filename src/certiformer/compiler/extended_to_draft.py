@@ -15,10 +15,10 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import Any
 
-from certiformer.compiler.codes import Codes, as_number
+from certiformer.compiler.codes import Codes, all_numbers, as_number, as_numbers
 from certiformer.compiler.draft import START, Draft, DraftCell, Feature
 from certiformer.compiler.exactness import Exactness
-from certiformer.compiler.features import affine_of, entries
+from certiformer.compiler.features import affine_of, constant, entries
 from certiformer.compiler.gadgets.head import HeadMaker
 from certiformer.compiler.gadgets.snap import snapped
 from certiformer.compiler.gadgets.table import TableMaker
@@ -30,7 +30,7 @@ from certiformer.compiler.sources import TOKEN, Sources
 from certiformer.errors import BadInput
 from certiformer.rasp.graph import Node
 from certiformer.rasp.operation import Affine, Operation, as_affine
-from certiformer.rasp.value import is_number
+from certiformer.rasp.value import all_exact
 
 Question = tuple[int, Feature]
 Asking = Generator[Question, Form, Form]
@@ -96,15 +96,15 @@ class Lowering:
         if node.values is None or node.values.values is None:
             return code
         if number not in self._numbers:
-            if not all(is_number(x) for x in node.values.values):
+            if not all_numbers(node.values.values):
                 raise BadInput(f"{node.name} has values that are no numbers where numbers are needed")
-            found = Feature(tuple(map(as_number, node.values.values)), code.undefined)
+            found = Feature(as_numbers(node.values.values), code.undefined)
             self._numbers[number] = code if found == code else found  # the same object is compared and hashed once
         return self._numbers[number]
 
     def price(self, number: int, feature: Feature) -> int:
         """Roughly how many coordinates and units a feature costs."""
-        if len(set(entries(feature))) == 1:
+        if constant(feature):
             return 0
         if not feature.snapped and affine_of(self.codes[number], feature) is not None:
             return 0
@@ -137,7 +137,7 @@ class Lowering:
 
     def _make(self, number: int, feature: Feature) -> Asking:
         code = self.codes[number]
-        if feature.numbers is not None and len(set(entries(feature))) == 1:
+        if constant(feature):
             return Form((), entries(feature)[0])
         if feature.snapped:
             return (yield from snapped(self, number, feature))
@@ -179,7 +179,7 @@ class Lowering:
         values = self.nodes[number].values
         if values is None or values.values is None:
             return values is not None and values.span is not None
-        return all(is_number(x) and not isinstance(x, float) for x in values.values)
+        return all_exact(values.values)
 
     def _embedded(self, number: int, feature: Feature) -> Form:
         source = self.sources[number]
@@ -189,5 +189,5 @@ class Lowering:
         numbers = tuple(held[place] for place in source.places)
         if len(numbers) == 1:
             return Form((), numbers[0])
-        rows = {"by_token" if source.kind == TOKEN else "by_position": numbers}
-        return Form.of({self.draft.add_cell(DraftCell(number, feature, 0, **rows)): 1})
+        by_token, by_position = (numbers, None) if source.kind == TOKEN else (None, numbers)
+        return Form.of({self.draft.add_cell(DraftCell(number, feature, 0, by_token, by_position)): 1})

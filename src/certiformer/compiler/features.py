@@ -13,6 +13,17 @@ def entries(feature: Feature) -> list[Number]:
     return [*(feature.numbers or ()), *([] if feature.undefined is None else [feature.undefined])]
 
 
+def constant(feature: Feature) -> bool:
+    """Whether a feature holds the same number for all values."""
+    held = feature.numbers
+    if held is None or (not held and feature.undefined is None):
+        return False
+    first = held[0] if held else feature.undefined
+    if feature.undefined is not None and feature.undefined != first:
+        return False
+    return all(x == first for x in held)
+
+
 def like(code: Feature, numbers: tuple[Number, ...]) -> Feature:
     """A feature of the same node as a code, from its numbers with undefined last."""
     return Feature(tuple(numbers)) if code.undefined is None else Feature(tuple(numbers[:-1]), numbers[-1])

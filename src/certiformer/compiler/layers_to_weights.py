@@ -114,16 +114,15 @@ def _write_units(draft: Draft, layer: Layer, placement: Placement, tensors: dict
     up, up_bias, down, down_bias = (tensors[f"{prefix}.{part}"] for part in ("up", "up_bias", "down", "down_bias"))
     first = 0
     for table in layer.tables:
-        for (slope, bias), unit in table.units.items():
-            for cell, factor in table.ridge.terms:
-                up[placement.coordinates[cell], first + unit] = float(slope * factor)
-            up_bias[first + unit] = float(slope * table.ridge.constant + bias)
+        last, constant = first + len(table.units), table.ridge.constant
+        for cell, factor in table.ridge.terms:
+            up[placement.coordinates[cell], first:last] = [float(slope * factor) for slope, _ in table.units]
+        up_bias[first:last] = [float(slope * constant + bias) for slope, bias in table.units]
         for cell, factors in table.writes.items():
             coordinate = placement.coordinates[cell]
-            for unit, factor in factors:
-                down[first + unit, coordinate] = float(factor)
+            down[[first + unit for unit, _ in factors], coordinate] = [float(factor) for _, factor in factors]
             down_bias[coordinate] += float(table.offsets[cell])
-        first += len(table.units)
+        first = last
     for cell in layer.clears:
         coordinate = placement.coordinates[cell]
         for sign in signs(draft.cells[cell]):

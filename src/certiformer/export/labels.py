@@ -182,9 +182,8 @@ def _spacing(features: list[Fraction], values: ValueSet) -> float | None:
     numbers = sorted(set(features))
     if numbers:
         return float(min((b - a for a, b in zip(numbers, numbers[1:], strict=False)), default=Fraction(1)))
-    if values.span is not None and values.span.largest_denominator is not None:
-        return 1.0 / values.span.largest_denominator**2
-    return None
+    gap = None if values.span is None else values.span.gap
+    return None if gap is None else float(gap)
 
 
 def _texts(table: list[tuple[Value, str | None]]) -> tuple[str, ...]:

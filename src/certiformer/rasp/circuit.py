@@ -153,9 +153,10 @@ def as_rational(number: Fraction | int) -> Rational:
     >>> as_rational(Fraction(4, 2)), as_rational(Fraction(1, 3))
     (2, '1/3')
     """
-    if number.denominator == 1:
-        return int(number)
-    return f"{number.numerator}/{number.denominator}"
+    if type(number) is int:
+        return number
+    numerator, denominator = number.as_integer_ratio()
+    return numerator if denominator == 1 else f"{numerator}/{denominator}"
 
 
 _INTEGERS = ("node", "coordinate", "block", "group", "head", "selector", "first", "count")

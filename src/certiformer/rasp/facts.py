@@ -61,18 +61,8 @@ def _comparable(nodes: Sequence[Node], *numbers: int) -> bool:
         values = nodes[number].values
         if values is None or not values.known:
             return False
-        types |= {Ratio} if values.values is None else _types(values.values)
+        types |= {Ratio} if values.values is None else values.types
     return not {float, Ratio} <= types
-
-
-def _types(values: Sequence[Value]) -> set[type]:
-    """The types of the values and of what is inside tuples."""
-    types = set(map(type, values))
-    return (
-        types | _types([part for value in values if type(value) is tuple for part in value])
-        if tuple in types
-        else types
-    )
 
 
 # --- sequences --------------------------------------------------------------------------------------------------------
@@ -271,6 +261,16 @@ def _relation_is_single(nodes: Sequence[Node], part: Node) -> bool:
     keys, queries = part.function.shape
     entries = part.function.entries
     return all(sum(entries[k * queries + q] for k in range(keys)) <= 1 for q in range(queries))
+
+
+def most_selected(nodes: Sequence[Node], selector: Node, length: int) -> int:
+    """How many positions one position selects at most: a relation of keys that differ at every position bounds it."""
+    bounds = [length]
+    for part in conjuncts(nodes, selector):
+        if isinstance(part.function, Relation) and "injective" in nodes[part.inputs[0]].facts:
+            queries = part.function.shape[1]
+            bounds.append(max(max(sum(part.function.entries[q::queries]) for q in range(queries)), 1))
+    return min(bounds)
 
 
 def selects_one_value(nodes: Sequence[Node], selector: Node, value: int) -> bool:

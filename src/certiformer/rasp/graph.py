@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 from certiformer.rasp.operation import Operation
@@ -37,14 +38,31 @@ class Relation:
 
 @dataclass(frozen=True)
 class Span:
-    """Numbers too many to list: between `low` and `high`, each with a denominator of at most `largest_denominator`.
+    """Numbers too many to list, from `low` to `high`: `step` times fractions of denominator at most `largest_denominator`.
 
-    Two different ones are then at least 1 / largest_denominator^2 apart. None: the denominators have no known bound.
+    None: the denominators have no known bound. A mean of w multiples of 1/3600 is 1/3600 times a fraction over w: far
+    fewer numbers than all with a denominator up to 3600 w, and further apart.
     """
 
     low: Fraction
     high: Fraction
     largest_denominator: int | None
+    step: Fraction = Fraction(1)
+
+    @property
+    def gap(self) -> Fraction | None:
+        """How far two different ones are apart at least: p/q and r/s by 1/(q s), and q s <= D (D - 1) unless q = s."""
+        most = self.largest_denominator
+        return None if most is None else self.step / max(most * (most - 1), 1)
+
+    def nearest(self, number: Fraction) -> Fraction:
+        """The nearest of them, where the denominators are bounded."""
+        return self.step * (number / self.step).limit_denominator(self.largest_denominator or 1)
+
+    def plain(self) -> Span:
+        """A span of step 1 that contains this one."""
+        most = self.largest_denominator
+        return Span(self.low, self.high, None if most is None else most * self.step.denominator)
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,6 +76,15 @@ class ValueSet:
     @property
     def known(self) -> bool:
         return self.values is not None or self.span is not None
+
+    @cached_property
+    def types(self) -> frozenset[type]:
+        """The types of the listed values and of what is inside tuples."""
+        found, parts = set(), self.values or ()
+        while parts:
+            found.update(map(type, parts))
+            parts = [part for value in parts if type(value) is tuple for part in value] if tuple in found else ()
+        return frozenset(found)
 
     def _key(self) -> tuple:
         listed = None if self.values is None else tuple(map(identity, self.values))

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from certiformer.errors import BadInput
-from certiformer.rasp.facts import facts_of, selects_one_value
+from certiformer.rasp.facts import facts_of, most_selected, selects_one_value
 from certiformer.rasp.graph import Graph, Node, Relation, Table, ValueSet
 from certiformer.rasp.meaning import Fault, apply
 from certiformer.rasp.operation import Binary, Operation, is_exact
@@ -179,10 +179,11 @@ class GraphBuilder:
         symbols = inner.values is not None and not all(is_number(value) for value in inner.values)
         distinct = inner.values is not None and len(set(inner.values)) == len(inner.values)  # no True beside 1
         own_values = "single" in selector.facts or symbols or (one_value and distinct)
-        result = inner if own_values else of_mean(inner, self.length)
+        most = most_selected(self.nodes, selector, self.length)
+        result = inner if own_values else of_mean(inner, most)
         if symbols and not one_value:  # numbers among the symbols have means, too
             numbers = listed([value for value in inner.values or () if is_number(value)])
-            means = of_mean(numbers, self.length).values if numbers.values else ()
+            means = of_mean(numbers, most).values if numbers.values else ()
             result = UNKNOWN if means is None else listed([*(inner.values or ()), *means], inner.undefined)
         if not result.known:
             self.blame(number, f"has too many means of {inner} to list", "use exact numbers instead of floats")

@@ -70,7 +70,8 @@ def _values_to_json(values: ValueSet) -> dict[str, Any]:
         return {**data, "list": [to_json(value) for value in numbers]}
     if isinstance(values.span, Span):
         ends = [str(values.span.low), str(values.span.high)]
-        return {**data, "span": ends, "largest_denominator": values.span.largest_denominator}
+        step = {} if values.span.step == 1 else {"step": str(values.span.step)}
+        return {**data, "span": ends, "largest_denominator": values.span.largest_denominator, **step}
     return data
 
 

@@ -117,7 +117,7 @@ def _belongs(value: Value, values: ValueSet, places: dict[tuple, int]) -> bool:
     span = values.span
     if span is None or isinstance(value, (str, tuple, float)):
         return False
-    denominator = exact(value).denominator
+    denominator = (exact(value) / span.step).denominator
     return span.low <= exact(value) <= span.high and denominator <= (span.largest_denominator or denominator)
 
 

@@ -15,7 +15,8 @@ from certiformer.rasp.graph import Graph, Node, Table, ValueSet
 from certiformer.rasp.graph_builder import GraphBuilder
 from certiformer.rasp.meaning import apply
 from certiformer.rasp.operation import Affine, Operation, as_affine
-from certiformer.rasp.value import Value, all_exact, canonical, identities, identity, in_order
+from certiformer.rasp.tabulate import tabulated
+from certiformer.rasp.value import Value, all_exact, canonical, identities, identity
 
 MAX_FUSED = 4_096  # entries of a table that fusing may write
 NOTHING = identity(None)
@@ -53,8 +54,8 @@ class MapFuser:
         return self._add_table(node, sources, tuple(map(len, sets)), results)
 
     def _grows(self, node: Node, results: list[Value]) -> bool:
-        known = set(map(identity, (node.values.values if node.values else None) or ()))
-        return not known.issuperset(key for key in identities(results) if key != NOTHING)
+        known = {NOTHING, *identities((node.values.values if node.values else None) or ())}
+        return not known.issuperset(identities({id(value): value for value in results}.values()))
 
     def _unfused(self, node: Node, inputs: tuple[int, ...]) -> int:
         if isinstance(node.function, Operation):
@@ -201,9 +202,7 @@ class MapFuser:
         if short is not None:
             return short
         sources, sizes, results = self._needed(sources, sizes, results)
-        outputs = in_order({id(value): value for value in results if value is not None}.values())
-        place = {NOTHING: -1} | {identity(value): number for number, value in enumerate(outputs)}
-        entries = tuple([place[key] for key in identities(results)])
+        outputs, entries = tabulated(results)
         return self.builder.add("map", sources, Table(sizes, entries), name=node.name, outputs=outputs)
 
     def _needed(
@@ -222,13 +221,13 @@ class MapFuser:
 
     def _shortcut(self, node: Node, sources: tuple[int, ...], results: list[Value]) -> int | None:
         """A constant, or the input itself, when that is all a map gives."""
-        kinds = set(identities(results))
+        kinds = set(identities({id(value): value for value in results}.values()))
         surely_defined = not any(self.builder.values(i).undefined for i in sources)
         if len(kinds) == 1 and (surely_defined or results[0] is None):
             return self.builder.add("full", constant=results[0], name=node.name)
         if len(sources) == 1:
             listed = self.builder.values(sources[0]).values or ()
-            if identities(results) == identities(listed):
+            if len(kinds) == len(listed) and identities(results) == identities(listed):
                 return sources[0]
         return None
 

@@ -24,12 +24,13 @@ def apply(f: Callable[..., Any], arguments: Sequence[Value]) -> Value:
     >>> apply(lambda x: 1 / x, [4]), apply(lambda x: 1 / x, [0]), apply(lambda x: 1 / x, [None])
     (0.25, None, None)
     """
-    if any(x is None for x in arguments):
-        return None
+    for x in arguments:
+        if x is None:
+            return None
     first = _call(f, arguments)
     if not isinstance(f, (Operation, Comparison)):
         second = _call(f, arguments)
-        if identity(first) != identity(second):
+        if first is not second and identity(first) != identity(second):
             both = f"{spell([first])} and then {spell([second])}"
             raise Fault(f"gives {both} on the same {spell(arguments)}; use a function of its arguments alone")
     return first

@@ -25,7 +25,8 @@ from certiformer.rasp.selectors import (
     SelectorWidth,
 )
 from certiformer.rasp.sequences import ConstantSOp, Full, IndicesType, LengthType, Map, SequenceMap, SOp, TokensType
-from certiformer.rasp.value import Value, identity, in_order, is_number
+from certiformer.rasp.tabulate import tabulated
+from certiformer.rasp.value import Value, is_number
 from certiformer.rasp.values import MAX_TABLE, of_function, size_of
 
 KINDS = {
@@ -117,9 +118,7 @@ def _add_map(builder: GraphBuilder, expr: SOp, f: Callable[..., Any], inputs: tu
     if not _can_tabulate(builder, expr, "map", inputs):
         return builder.add("map", inputs, None, constant=expr.unique_id, name=expr.name)
     results, faults = of_function(function, sets)
-    outputs = in_order(value for value in results if value is not None)
-    place = {identity(value): number for number, value in enumerate(outputs)}
-    entries = tuple(-1 if value is None else place[identity(value)] for value in results)
+    outputs, entries = tabulated(results)
     table = Table(tuple(len(values.values or ()) for values in sets), entries)
     number = builder.add("map", inputs, table, name=expr.name, outputs=outputs)
     if faults:

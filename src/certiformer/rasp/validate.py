@@ -26,8 +26,8 @@ def validate(program: RASPExpr, vocab: Collection[Value], length: int, causal: b
     """
     graph, problems = translate(program, vocab, length)
     reasons = reasons_of(program, graph, problems)
-    span = graph.nodes[graph.output].values.span if not reasons and graph.nodes[graph.output].values else None
-    if span is not None and span.largest_denominator is None:
+    values = graph.nodes[graph.output].values
+    if not reasons and values is not None and values.span is not None and values.span.largest_denominator is None:
         problem = "has too many values to list, and no bound of their denominators, so they cannot be told apart"
         reasons.append(Reason(describe(program, program), problem, "use a smaller length, or compare or round it"))
     if causal:

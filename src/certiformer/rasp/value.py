@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from fractions import Fraction
 from typing import Any
 
@@ -36,7 +36,7 @@ class Ratio(Fraction):
     True
     """
 
-    __slots__ = ()
+    __slots__ = ("_hash",)
 
     def __eq__(self, other: object) -> bool:
         if type(other) is Ratio:  # lists of thousands are compared
@@ -57,7 +57,12 @@ class Ratio(Fraction):
     def __ge__(self, other: Any) -> bool:
         return float(self) >= other if isinstance(other, float) else Fraction.__ge__(self, other)
 
-    __hash__ = Fraction.__hash__
+    def __hash__(self) -> int:  # that of a fraction takes a modular power, and lists of thousands are looked up often
+        try:
+            return self._hash
+        except AttributeError:
+            self._hash: int = Fraction.__hash__(self)
+            return self._hash
 
 
 def _stay_ratio(name: str) -> None:
@@ -85,7 +90,7 @@ def canonical(value: Any, nesting: int = 0) -> Value:
     if value is None or type(value) is bool:
         return value
     if type(value) is int:
-        return _small(value)
+        return value if -(1 << 60) < value < 1 << 60 else _small(value)
     if isinstance(value, str):
         if len(value) > MAX_TEXT:
             raise BadInput(f"a string of more than {MAX_TEXT:,} characters is not a value")
@@ -130,14 +135,17 @@ def is_number(value: Value) -> bool:
 def identity(value: Value) -> tuple[str, Any]:
     """A dictionary key that is equal exactly for the same value: unlike in Python, `True` is not `1`."""
     if type(value) is tuple:
-        return ("tuple", tuple([identity(part) for part in value]))
+        kinds = tuple(map(type, value))
+        return ("tuple", (kinds, value) if tuple not in kinds else tuple([identity(part) for part in value]))
     return (type(value).__name__, value)
 
 
-def identities(values: Sequence[Value]) -> list[tuple[str, Any]]:
+def identities(values: Iterable[Value]) -> list[tuple[str, Any]]:
     """`identity` of each value; the same object, which a table names many times, is looked at once."""
-    known: dict[int, tuple[str, Any]] = {}
-    return [known.get(id(value)) or known.setdefault(id(value), identity(value)) for value in values]
+    found = list(values)
+    numbers = list(map(id, found))
+    known = {number: identity(value) for number, value in dict(zip(numbers, found, strict=True)).items()}
+    return [known[number] for number in numbers]
 
 
 def exact(value: Value) -> Fraction:
@@ -161,6 +169,9 @@ def in_order(values: Iterable[Value]) -> tuple[Value, ...]:
     """Distinct values in the one order that files use: numbers by size, then strings, then tuples."""
     found = list(values)
     unique = list(dict(zip(identities(found), found, strict=True)).values())
+    kinds = {(type(x), *(map(type, x) if type(x) is tuple else ())) for x in unique}
+    if len(kinds) == 1 and all(set(kind[1:] or kind) <= {int, str} for kind in kinds):
+        return tuple(sorted(unique))
     # Floats compare much faster than fractions and in the same order, except that some become equal.
     ranked = sorted([(_rough_rank(value), place) for place, value in enumerate(unique)])
     ties = any(x[0] == y[0] for x, y in zip(ranked, ranked[1:], strict=False))
@@ -193,7 +204,8 @@ def _rank(value: Value) -> tuple:
 def to_json(value: Value) -> Any:
     """A JSON object that `from_json` turns into the same value; floats by their exact hexadecimal digits."""
     if isinstance(value, Ratio):
-        return {"ratio": f"{value.numerator}/{value.denominator}"}
+        numerator, denominator = value.as_integer_ratio()
+        return {"ratio": f"{numerator}/{denominator}"}
     if isinstance(value, float):
         return {"float": value.hex()}
     return {"tuple": [to_json(part) for part in value]} if isinstance(value, tuple) else value

@@ -108,11 +108,11 @@ def _sum_of_integers(affine: Affine, inputs: Sequence[ValueSet], undefined: bool
 def _bounds(values: ValueSet) -> Span | None:
     """The span of a set of exact numbers, or None when it holds anything else; floats would be rounded."""
     if values.values is None:
-        return values.span
+        return values.span and values.span.plain()
     if not values.values or not all_exact(values.values):
         return None
     low, high = exact(values.values[0]), exact(values.values[-1])  # lists are in order
-    return Span(low, high, max(x.denominator for x in values.values))
+    return Span(low, high, max([x.denominator for x in values.values]))
 
 
 def _by_bounds(operation: Operation, inputs: Sequence[ValueSet], undefined: bool) -> ValueSet:
@@ -178,7 +178,7 @@ def with_default(result: ValueSet, default: Value) -> ValueSet:
         return listed([*result.values, default], result.undefined)
     if default is None:
         return replace(result, undefined=True)
-    span, more = result.span, _bounds(ValueSet((default,)))
+    span, more = _bounds(result), _bounds(ValueSet((default,)))
     if span is None or more is None:
         return UNKNOWN
     known = span.largest_denominator, more.largest_denominator
@@ -208,7 +208,7 @@ def of_mean(values: ValueSet, length: int) -> ValueSet:
         if span is None:
             return UNKNOWN
         denominator = length if span.largest_denominator == 1 else None
-        return ValueSet(None, values.undefined, Span(span.low, span.high, denominator))
+        return ValueSet(None, values.undefined, Span(span.low, span.high, denominator, span.step))
     if len(numbers) < 2:
         return values
     low, high = min(numbers), max(numbers)
@@ -219,15 +219,30 @@ def of_mean(values: ValueSet, length: int) -> ValueSet:
     if steps * length * (length + 1) > 4 * MAX_VALUES:
         if any(isinstance(x, float) for x in values.values or ()):
             return UNKNOWN  # a span holds exact numbers only: what is computed from floats is rounded
-        denominator = length * step.denominator * low.denominator
-        return ValueSet(None, values.undefined, Span(low, high, denominator))
+        return ValueSet(None, values.undefined, Span(low, high, length, common_step([low, step])))
     ends = [reduced(low), reduced(high)] if len(set(numbers)) < len(numbers) else []
     # Each t / w once, in lowest terms; a whole number is a mean of two or more.
     shortest = range(1, length + 1) if length > 1 else range(0)
     a, g, d = (int(x * (low.denominator * step.denominator)) for x in (low, step, Fraction(1)))
-    inside = [(a * w + g * t, d * w) for w in shortest for t in range(1, w * steps) if gcd(t, w) == 1]
-    means = [p // q if p % q == 0 else Ratio(p, q) for p, q in inside]
-    return _capped(listed([*(values.values or ()), *ends, *means], values.undefined))
+    whole = [*(values.values or ()), *ends, *([reduced(low + step * t) for t in range(1, steps)] if length > 1 else [])]
+    inside = [(a * w + g * t, d * w) for w in shortest[1:] for t in range(1, w * steps) if gcd(t, w) == 1]
+    return _capped(ValueSet(_merged(in_order(whole), inside), values.undefined))
+
+
+def _merged(whole: tuple[Value, ...], fractions: list[tuple[int, int]]) -> tuple[Value, ...]:
+    """Values in order and p/q that are none of them nor each other, all in order.
+
+    Quotients of integers are rounded upwards or downwards, but never past each other: their order is that of the
+    fractions unless two become equal.
+    """
+    found = [*whole, *(p // q if p % q == 0 else Ratio(p, q) for p, q in fractions)]
+    try:
+        rough = [*map(float, whole), *(p / q for p, q in fractions)]
+    except OverflowError:
+        return in_order(found)
+    if len(set(rough)) < len(rough):
+        return in_order(found)
+    return tuple([found[place] for place in sorted(range(len(found)), key=rough.__getitem__)])
 
 
 def of_sum(values: ValueSet, length: int) -> ValueSet | None:

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache, reduce
 from typing import NamedTuple
 
+from certiformer.checker.margin.domains import IMPOSSIBLE
 from certiformer.checker.margin.fixed import BITS, Arithmetic, ceil_shift, nearest
-from certiformer.checker.margin.state import Content, expected, tell_apart
-from certiformer.checker.margin.variables import IMPOSSIBLE, Variables
+from certiformer.checker.margin.state import Content, expected, expected_start, tell_apart
+from certiformer.checker.margin.variables import Variables
 from certiformer.checker.rules.refusal import Refused
-from certiformer.rasp.circuit import Cell, rational
+from certiformer.rasp.circuit import Cell
 from certiformer.rasp.value import Value, exact
 
 DEPTH = 4 * BITS  # values of parts are in units of 2^-DEPTH
@@ -98,7 +100,7 @@ def settle(
         node = cell[1].node
         claimed, slack = expected(variables, cell[1])
         reads = variables.support(node, {v for part in total.parts for v in part.variables})
-        start, start_slack = nearest(rational(cell[1].at_start))
+        start, start_slack = expected_start(cell[1])
     worst: list[Amount | None] = [None] * len(claimed)
     base, spread = total.constant, NOTHING
     linked = variables.linked({v for part in total.parts for v in part.variables})
@@ -112,23 +114,27 @@ def settle(
             base, spread = base.plus(first._replace(moved=0, carried=0, size=0, terms=0)), spread.plus(others)
     group = next((group for group in groups if reads & set(group)), [])
     value_of = (lambda places: None) if node is None else variables.evaluator(node, group)
-    adders = _adders(group, [part for part in total.parts if part.variables and set(part.variables) <= set(group)])
+    add = _added(group, [part for part in total.parts if part.variables and set(part.variables) <= set(group)])
     for places in variables.combinations(group):
         value = value_of(places)
         if value is IMPOSSIBLE:
             continue
         z, target = _target(variables, node, value, claimed)
-        amount = base
-        for add in adders:
-            amount = amount.plus(add(places))
+        amount = base.plus(add(places))
         amount = amount._replace(value=abs(amount.value - (target << (DEPTH - BITS))))
         worst[z] = amount if worst[z] is None else amount.worse(worst[z])  # type: ignore[arg-type]
-    begin = total.constant
-    for part in total.parts:
-        begin = begin.plus(part.start)
+    begin = reduce(Amount.plus, [part.start for part in total.parts], total.constant)
     begin = begin._replace(value=abs(begin.value - (start << (DEPTH - BITS))))
-    spans = node is not None and not variables.listed(node)
-    return _rounded(arithmetic, total, worst, spread, begin, (claimed, slack, start, start_slack), cell, spans, where)
+    cases = [None if amount is None else amount.plus(spread) for amount in worst]
+    error = _rounding(arithmetic, total, [begin, *(amount for amount in cases if amount is not None)])
+    errors = [0 if amount is None else error(amount) + s for amount, s in zip(cases, slack, strict=True)]
+    if node is not None and not variables.listed(node):
+        errors[:2] = [errors[0] + 1] * 2
+    number, start_error = None if cell is None else cell[0], error(begin) + start_slack
+    content = Content(node if len(claimed) > 1 else None, claimed, errors, start, start_error, number)
+    if cell is not None:
+        tell_apart(arithmetic, content, cell[1], where)
+    return content
 
 
 def _target(variables: Variables, node: int | None, value: Value, claimed: list[int]) -> tuple[int, int]:
@@ -141,23 +147,9 @@ def _target(variables: Variables, node: int | None, value: Value, claimed: list[
     return z, claimed[z]
 
 
-def _rounded(
-    arithmetic: Arithmetic,
-    total: Sum,
-    worst: list[Amount | None],
-    spread: Amount,
-    begin: Amount,
-    claim: tuple[list[int], list[int], int, int],
-    cell: tuple[int, Cell] | None,
-    spans: bool,
-    where: str,
-) -> Content:
-    node = None if cell is None else cell[1].node
-    claimed, slack, start, start_slack = claim
-    cases = [None if amount is None else amount.plus(spread) for amount in worst]
-    bound = begin
-    for amount in cases:
-        bound = bound if amount is None else bound.worse(amount)
+def _rounding(arithmetic: Arithmetic, total: Sum, cases: list[Amount]) -> Callable[[Amount], int]:
+    """The error of a sum in one of these cases."""
+    bound = reduce(Amount.worse, cases)
     terms = bound.terms + total.more
     plan = arithmetic.plan_of(terms, total.products, total.weights, total.grid, bound.size, bound.carried)
 
@@ -168,41 +160,26 @@ def _rounded(
         absorbed = amount.carried <= plan.limit
         return deviation + (amount.carried if absorbed else amount.moved) + plan.added(amount.carried, amount.size)
 
-    errors = [0 if amount is None else error(amount) + s for amount, s in zip(cases, slack, strict=True)]
-    if spans:
-        errors[:2] = [errors[0] + 1] * 2
-    number = None if cell is None else cell[0]
-    content = Content(node if len(claimed) > 1 else None, claimed, errors, start, error(begin) + start_slack, number)
-    if cell is not None:
-        tell_apart(arithmetic, content, cell[1], where)
-    return content
+    return error
 
 
-def _adders(group: list[int], parts: list[Part]) -> list[Callable[[tuple[int, ...]], Amount]]:
-    """The parts as functions of the places of the whole group; what was computed once is kept."""
-    found = []
-    for part in parts:
-        at = [group.index(v) for v in part.variables]
-        known: dict[tuple[int, ...], Amount] = {}
+def _added(group: list[int], parts: Iterable[Part]) -> Callable[[tuple[int, ...]], Amount]:
+    """What the parts add together, as a function of the places of the whole group; what was computed once is kept."""
+    own = [([group.index(v) for v in part.variables], cache(part.at)) for part in parts]
 
-        def add(places: tuple[int, ...], at=at, known=known, part=part) -> Amount:
-            own = tuple([places[i] for i in at])
-            if own not in known:
-                known[own] = part.at(own)
-            return known[own]
+    def total(places: tuple[int, ...]) -> Amount:
+        found = [add(tuple([places[i] for i in at])) for at, add in own]
+        return Amount(*map(sum, zip(*found, strict=True))) if found else NOTHING
 
-        found.append(add)
-    return found
+    return total
 
 
 def _constant_group(variables: Variables, group: list[int], parts: list[Part]) -> tuple[Amount, Amount]:
     """The value of a group in its first case, and how far it may be from that in any other."""
-    adders = _adders(group, [part for part in parts if set(part.variables) & set(group)])
+    add = _added(group, [part for part in parts if set(part.variables) & set(group)])
     first, worst = None, NOTHING
     for places in variables.combinations(group):
-        amount = NOTHING
-        for add in adders:
-            amount = amount.plus(add(places))
+        amount = add(places)
         first = amount if first is None else first
         worst = worst.worse(amount._replace(value=abs(amount.value - first.value)))
     if first is None:

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from certiformer.checker.margin.domains import IMPOSSIBLE, MOST
 from certiformer.checker.margin.pairs import Counted, Pairs
-from certiformer.checker.margin.variables import IMPOSSIBLE, MOST, Variables
+from certiformer.checker.margin.variables import Variables
 from certiformer.checker.rules.refusal import Refused
 from certiformer.rasp.circuit import Identity, rational
 from certiformer.rasp.facts import selects_one_value

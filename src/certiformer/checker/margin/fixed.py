@@ -59,6 +59,11 @@ def ceil_shift(value: int, bits: int = BITS) -> int:
     return -(-value >> bits)
 
 
+def fraction_up(value: Fraction, bits: int = 0) -> int:
+    """value / 2^bits, rounded up."""
+    return -(-value.numerator // (value.denominator << bits))
+
+
 def times(a: int, b: int) -> int:
     """The product of two errors or sizes, rounded up."""
     return ceil_shift(a * b)

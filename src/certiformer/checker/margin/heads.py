@@ -1,4 +1,4 @@
-"""What a head writes: the mean of a value over the selected positions, or the inverse of their number plus one.
+"""What a head writes, whatever it is for: value columns mixed by softmax, with their errors. See also `computing_heads`.
 
 Let the selected keys have scores within `osc` of each other and all other keys be at least `gap` below. Then the others
 have together a weight of at most l = n e^-gap relative to a selected one, and the weights of w selected keys are
@@ -9,39 +9,20 @@ For values v with errors e the output is off by at most t |v| + (1 + t) e + l V,
 facts are assumed of the run beyond `rounding`: exp(x) = 1 for |x| <= u/4, and x/1 = x. If the selected scores agree within
 u/4 and the others' weights add up to at most u/16, the denominator is w exactly (absorption): one selected key has weight
 1, w of them have 1/w up to the error of one division.
-
-`width`: the beginning-of-sequence token counts as selected, w + 1 keys in all, and the data positions have a constant value
-b: the output is (a + w b) / (1 + w), a the value of the beginning-of-sequence token. `read`: selected keys are above the
-beginning-of-sequence token, which is above all others, so its value a is the output where nothing is selected.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from fractions import Fraction
+from dataclasses import dataclass
 
 from flint import arb
 
-from certiformer.checker.balls import larger, smaller
-from certiformer.checker.margin.fixed import (
-    BITS,
-    UNIT,
-    Arithmetic,
-    as_fixed,
-    ceil_shift,
-    low_bit,
-    lowered,
-    nearest,
-    smallest_bit,
-    times,
-)
-from certiformer.checker.margin.scores import Gaps
-from certiformer.checker.margin.state import Content, Form, expected, features, tell_apart
-from certiformer.checker.margin.variables import IMPOSSIBLE, Variables
+from certiformer.checker.margin.fixed import BITS, UNIT, Arithmetic, as_fixed, ceil_shift, lowered, smallest_bit, times
+from certiformer.checker.margin.score_bounds import Gaps
+from certiformer.checker.margin.state import Content, Form, expected_start, tell_apart
+from certiformer.checker.margin.variables import Variables
 from certiformer.checker.rules.refusal import Refused
-from certiformer.rasp.circuit import Cell, rational
-from certiformer.rasp.facts import selects_one_value
-from certiformer.rasp.value import Value, exact, identity, is_number
+from certiformer.rasp.circuit import Cell
 
 LARGEST = arb(5000)  # nats: exp of anything lower than -LARGEST is replaced by exp of that, which is larger
 
@@ -98,6 +79,8 @@ def mix(arithmetic: Arithmetic, n: int, selected: int, gap: arb | None, osc: arb
 class Head:
     """The value side of one head: forms of its columns, and the contents of the coordinates that it writes."""
 
+    computes: tuple[str, ...]  # kinds of nodes
+
     def __init__(
         self, arithmetic: Arithmetic, variables: Variables, forms: list[Form], gaps: Gaps, selector: int, where: str
     ):
@@ -124,8 +107,12 @@ class Head:
         except Refused as problem:
             raise Refused(f"{self.where}: {problem} in {self.arithmetic.name}") from None
 
-    def write(self, kind: str, cell: tuple[int, Cell], out: list[int], bias: int, old: Content) -> Content:
-        """The content of a coordinate whose cell is an aggregate or a width; `out` are its weights, one a column."""
+    def features(self, cell: Cell) -> tuple[list[int], list[int]]:
+        """What the coordinate of a cell holds for every place of its node, and the errors."""
+        raise NotImplementedError
+
+    def write(self, cell: tuple[int, Cell], out: list[int], bias: int, old: Content) -> Content:
+        """The content of a coordinate; `out` are its weights, one a column."""
         if old.variable is not None or old.size:
             raise Refused(f"{self.where}: the cell {cell[1].name} is written over one that is still there")
         self.out, self.shift, self.shift_size, self.shift_error = out, bias << 2 * BITS, abs(bias), old.worst
@@ -134,13 +121,11 @@ class Head:
         if node.kind == "length":  # the width of a selector that leaves nobody out
             right = not self.causal and self.gaps.unselected is None and self.gaps.selected is not None
         else:
-            right = node.kind in ("width", "aggregate") and self.variables.node(node.inputs[0]) is self.selector
-        if not right or (node.kind == "aggregate") != (kind == "read"):
-            raise Refused(
-                f"{self.where}: the cell {cell[1].name} is not what a {kind} head with this selector computes"
-            )
-        ideal, errors = (self._read if kind == "read" else self._width)(cell[1])
-        claimed, slack = nearest(rational(cell[1].at_start))
+            right = node.kind in self.computes and self.variables.node(node.inputs[0]) is self.selector
+        if not right or node.kind not in self.computes:
+            raise Refused(f"{self.where}: the cell {cell[1].name} is not what such a head with this selector computes")
+        ideal, errors = self.features(cell[1])
+        claimed, slack = expected_start(cell[1])
         columns = self._start_columns()
         start = self._total([v for v, _ in columns])
         alone = self._mix(1, arb(0), None if self.gaps.start is None else -self.gaps.start)
@@ -156,7 +141,7 @@ class Head:
 
     def _error(self, mixed: Mix, columns: list[tuple[int, int]]) -> int:
         """The error of the coordinate when the columns mix numbers of these (size, error)."""
-        size, carried, grids = self.shift_size, self.shift_error, [low_bit([self.shift]) >> BITS]
+        size, carried, grids = self.shift_size, self.shift_error, [(self.shift & -self.shift) >> BITS]
         for o, (value, error), most, grid in zip(self.out, columns, self.most, self.grids, strict=True):
             if o:
                 size += times(abs(o), value)
@@ -168,161 +153,9 @@ class Head:
 
     def _columns(self, places: tuple[int, ...]) -> list[tuple[int, int]]:
         """Value (in units of 2^-2 BITS) and error of every column at a data position."""
-        found = []
-        for form, plan in zip(self.forms, self.plans, strict=True):
-            value, error, size = form.constant, form.constant_error, form.constant_size
-            for x, p in zip(self.used, places, strict=False):
-                if x in form.parts:
-                    values, errors, sizes = form.parts[x]
-                    value, error, size = value + values[p], error + errors[p], size + sizes[p]
-            found.append((value, plan.error(error, size)))
-        return found
+        at = dict(zip(self.used, places, strict=True))
+        found = [(form.at(at), plan) for form, plan in zip(self.forms, self.plans, strict=True)]
+        return [(value, plan.error(error, size)) for (value, error, size), plan in found]
 
     def _start_columns(self) -> list[tuple[int, int]]:
         return [form.at_start() for form in self.forms]
-
-    def _width(self, cell: Cell) -> tuple[list[int], list[int]]:
-        data = [self._columns(places) for places in self.variables.combinations(self.used)]
-        same = [column[0][0] for column in zip(*data, strict=True)]
-        off = [
-            max(ceil_shift(abs(value - first)) + error for value, error in column)
-            for first, column in zip(same, zip(*data, strict=True), strict=True)
-        ]
-        start, ideal, slack = self._start_columns(), *expected(self.variables, cell)
-        first, others = self._total([v for v, _ in start]), self._total(same)
-        low, high = (arb(0), arb(0)) if self.gaps.selected is None else self.gaps.selected
-        osc = (larger(high, arb(0)) - smaller(low, arb(0))).upper()
-        gap = None if self.gaps.unselected is None else -self.gaps.unselected
-        one, many = (self._mix(k, osc if k > 1 else arb(0), gap, self.gaps.over) for k in (1, self.n + 1))
-        errors = []
-        for w, held, feature, s in zip(
-            self.variables.domain(cell.node), ideal, features(self.variables, cell), slack, strict=True
-        ):
-            if type(w) is not int or not 0 <= w <= self.n:
-                raise Refused(f"{self.where}: {self.variables.name(cell.node)} has the value {w!r}, no width")
-            columns, extra = [], 0
-            for (a, e), b, d, o in zip(start, same, off, self.out, strict=True):
-                columns.append((-(-ceil_shift(abs(a) + w * abs(b)) // (w + 1)), -(-(e + w * d) // (w + 1))))
-                extra += 0 if b or not w else 4 * times(abs(o), d)  # terms that should be zero are small terms
-            mixed = one if not w else many if any(same) else replace(many, terms=1)
-            away = abs(Fraction(first + w * others, w + 1) - feature * (1 << 3 * BITS))
-            errors.append(_up(away, 2 * BITS) + self._error(mixed, columns) + extra + s)
-            del held
-        return ideal, errors
-
-    def _read(self, cell: Cell) -> tuple[list[int], list[int]]:
-        v, facts = self.variables, self.selector.facts
-        node = v.node(cell.node)
-        value_node, default = node.inputs[1], node.constant
-        single = "single" in facts
-        agreed = single or selects_one_value(v.graph.nodes, self.selector, value_node)
-        ideal, slack = expected(v, cell)
-        claimed = features(v, cell)
-        errors = [0] * len(ideal)
-        order = sorted({*self.used, *v.support(value_node, set(self.used))})
-        self.used, before = order, self.used
-        value_of = v.evaluator(value_node, order)
-        slope = None if agreed and v.listed(cell.node) else _affine(v, cell, claimed, value_node, self.where)
-        low = None if self.gaps.selected is None else self.gaps.selected[0]
-        osc = arb(0) if single else self.gaps.apart.upper()
-        mixed = None if low is None else self._mix(1 if single else self.n, osc, low, self.gaps.over, agreed=agreed)
-        shared, undefined, totals = 0, [], []
-        for places in v.combinations(order):
-            value = value_of(places)
-            if value is IMPOSSIBLE or mixed is None:
-                continue
-            columns = self._columns(places)
-            total = self._total([x for x, _ in columns])
-            error = self._error(mixed, [(ceil_shift(abs(x)), e) for x, e in columns])
-            totals.append(total)
-            if value is None and not agreed:
-                undefined.append(total)
-                shared = max(shared, error)
-                continue
-            z = v.place(cell.node, value) if v.listed(cell.node) else None
-            if slope is not None and is_number(value):
-                away = abs(Fraction(total, 1 << 3 * BITS) - slope[0] * exact(value) - slope[1])
-                shared = max(shared, error + _up(away * UNIT, 0))
-            elif z is not IMPOSSIBLE and z is not None:
-                errors[z] = max(errors[z], error + ceil_shift(abs(total - (ideal[z] << 2 * BITS)), 2 * BITS))
-        if slope is not None:
-            domain = v.domain(cell.node)
-            errors = [
-                max(e, shared) if x is not None and is_number(x) else e for e, x in zip(errors, domain, strict=True)
-            ]
-        if undefined:
-            self._mixed_undefined(cell, ideal, errors, (min(undefined), min(totals), max(totals), shared))
-        if "reflexive" not in facts:
-            self._default(cell, default, ideal, errors)
-        self.used = before
-        return ideal, [e + s for e, s in zip(errors, slack, strict=True)]
-
-    def _default(self, cell: Cell, default: Value, ideal: list[int], errors: list[int]) -> None:
-        """Where nothing is selected, the beginning-of-sequence token is read."""
-        columns = self._start_columns()
-        total = self._total([x for x, _ in columns])
-        gap = None if self.gaps.unselected is None else -self.gaps.unselected
-        error = self._error(self._mix(1, arb(0), gap), [(ceil_shift(abs(x)), e) for x, e in columns])
-        if default is not None and not self.variables.listed(cell.node):  # held as the number itself
-            error += _up(abs(Fraction(total, 1 << 3 * BITS) - exact(default)) * UNIT, 0)
-            errors[:2] = [max(e, error) for e in errors[:2]]
-            return
-        z = self.variables.place(cell.node, default)
-        if z is IMPOSSIBLE:
-            raise Refused(f"{self.where}: the default of {cell.name} is not among its values")
-        if default is None and cell.or_more:
-            at = ceil_shift(total, 2 * BITS)
-            low, high = min(ideal[z] - errors[z], at - 1), max(ideal[z] + errors[z], at)
-            if at < nearest(rational(cell.undefined or 0))[0]:
-                raise Refused(f"{self.where}: the default of {cell.name} is below what it holds where it is undefined")
-            ideal[z], errors[z] = (low + high) // 2, (high - low) // 2 + 1 + error
-        else:
-            errors[z] = max(errors[z], error + ceil_shift(abs(total - (ideal[z] << 2 * BITS)), 2 * BITS))
-
-    def _mixed_undefined(
-        self, cell: Cell, ideal: list[int], errors: list[int], ends: tuple[int, int, int, int]
-    ) -> None:
-        """A mean of at most n numbers, one of them at least that of undefined: at least (U + (n - 1) lowest) / n."""
-        undefined, lowest, highest, error = ends
-        least = Fraction(undefined + (self.n - 1) * lowest, self.n << 3 * BITS)
-        if not cell.or_more or cell.undefined is None or least < rational(cell.undefined):
-            said = "several positions may be selected, some of them undefined"
-            raise Refused(f"{self.where}: {said}, and the cell {cell.name} does not hold {cell.undefined} or more then")
-        low, high = nearest(least)[0], ceil_shift(highest, 2 * BITS)
-        ideal[-1], errors[-1] = (low + high) // 2, (high - low) // 2 + 1 + error
-
-
-def _affine(
-    variables: Variables, cell: Cell, claimed: list[Fraction], value: int, where: str
-) -> tuple[Fraction, Fraction]:
-    """Slope and offset of the features as a function of the numbers they stand for: then they commute with means.
-
-    A mean lies between the ends of its values, and equals an end only if all of them do: then it is that value itself. So a
-    number outside, or at an end under another type (0 beside False), is no mean; it can only be the default.
-    """
-    if cell.feature is None:
-        return Fraction(1), Fraction(0)
-    values = [x for x in variables.domain(value) if x is not None and is_number(x)]
-    numbers = [exact(x) for x in values]
-    low, high = min(numbers, default=Fraction(0)), max(numbers, default=Fraction(0))
-    ends = [x for x, number in zip(values, numbers, strict=True) if number in (low, high)]
-    own = {identity(x) for x in values}
-    points = []
-    for x, f in zip(variables.domain(cell.node), claimed, strict=True):
-        if x is not None and is_number(x) and low <= exact(x) <= high:
-            alien = exact(x) in (low, high) and identity(x) not in own and sum(exact(y) == exact(x) for y in ends) == 1
-            points += [] if alien else [(exact(x), f)]
-    if not points:
-        return Fraction(0), Fraction(0)
-    (x0, f0), (x1, f1) = points[0], points[-1]
-    slope = (f1 - f0) / (x1 - x0) if x1 != x0 else Fraction(0)
-    if any(f != f0 + slope * (x - x0) for x, f in points):
-        raise Refused(
-            f"{where}: several positions may be selected, and the features of {cell.name} are not those of a mean"
-        )
-    return slope, f0 - slope * x0
-
-
-def _up(value: Fraction, bits: int) -> int:
-    """value / 2^bits, rounded up."""
-    return -(-value.numerator // (value.denominator << bits))

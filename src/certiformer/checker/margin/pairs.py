@@ -14,7 +14,8 @@ from fractions import Fraction
 from itertools import product
 from math import prod
 
-from certiformer.checker.margin.variables import MOST, Side, Variables
+from certiformer.checker.margin.domains import MOST, Side
+from certiformer.checker.margin.variables import Variables
 from certiformer.checker.rules.refusal import Refused
 from certiformer.rasp.selectors import Comparison
 

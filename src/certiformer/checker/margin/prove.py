@@ -15,7 +15,8 @@ from certiformer.checker.margin.fixed import Arithmetic
 from certiformer.checker.margin.identities import verify_identities
 from certiformer.checker.margin.readout import Margin
 from certiformer.checker.margin.variables import Variables
-from certiformer.checker.margin.walk import Walk, Weights
+from certiformer.checker.margin.walk import Walk
+from certiformer.checker.margin.weight_rows import Weights
 from certiformer.checker.rounding import FORMATS
 from certiformer.checker.rules.refusal import Refused
 from certiformer.checker.weights import Tensor

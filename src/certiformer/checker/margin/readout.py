@@ -1,19 +1,19 @@
 """The read-out: whatever the output's value is, decoding must name it, with room for the error.
 
 `logits`: the number of the largest output is the place of the value (undefined last). `number`: the one output is nearest
-to the feature of the value; numbers too many to list are decoded to the nearest fraction whose denominator is at most D,
-and two of these are at least 1/D^2 apart. Values that are equal as numbers (True and a mean 1) need not be told apart.
+to the feature of the value; numbers too many to list are decoded to the nearest one of their span, which says how far two
+of these are apart at least. Values that are equal as numbers (True and a mean 1) need not be told apart.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+from certiformer.checker.margin.domains import IMPOSSIBLE
 from certiformer.checker.margin.fixed import BITS, UNIT, Arithmetic, ceil_shift, nearest, times
-from certiformer.checker.margin.state import Content, Form
-from certiformer.checker.margin.variables import IMPOSSIBLE, Variables
+from certiformer.checker.margin.state import Content, Contents, Form
+from certiformer.checker.margin.variables import Variables
 from certiformer.checker.rules.refusal import Refused
 from certiformer.rasp.circuit import Output, rational
 from certiformer.rasp.value import Value, exact, is_number
@@ -33,7 +33,7 @@ class Margin:
 
 
 def margin(
-    arithmetic: Arithmetic, variables: Variables, contents: Sequence[Content], forms: list[Form], output: Output
+    arithmetic: Arithmetic, variables: Variables, contents: Contents, forms: list[Form], output: Output
 ) -> Margin:
     """The smallest margin over all values of the output, relative to its room; raises `Refused` where there is none."""
     node = variables.graph.output
@@ -59,24 +59,13 @@ def margin(
     return Margin(worst[0] / UNIT, worst[1] / UNIT, worst[2])
 
 
-def _at(form: Form, places: dict[int, int]) -> tuple[int, int, int]:
-    """Value (in units of 2^-2 BITS), carried error and size of a form."""
-    value, error, size = form.constant, form.constant_error, form.constant_size
-    for x, (values, errors, sizes) in form.parts.items():
-        p = places[x]
-        value, error, size = value + values[p], error + errors[p], size + sizes[p]
-    return value, error, size
-
-
 def _error_of(content: Content, places: dict[int, int]) -> int:
     """The error of a coordinate; at its largest where the variable is not told apart."""
     place = places.get(content.variable) if content.variable is not None else 0
     return content.worst if place is None else content.error[place]
 
 
-def _logits(
-    arithmetic: Arithmetic, variables: Variables, contents: Sequence[Content], forms: list[Form], output: Output
-):
+def _logits(arithmetic: Arithmetic, variables: Variables, contents: Contents, forms: list[Form], output: Output):
     node = variables.graph.output
     if not variables.listed(node) or len(forms) != len(variables.domain(node)):
         raise Refused(
@@ -87,7 +76,7 @@ def _logits(
 
     def decide(places: dict[int, int], value: Value) -> tuple[int, int]:
         z = variables.place(node, value)
-        found = [_at(form, places) for form in forms]
+        found = [form.at(places) for form in forms]
         loose = {c: e for c in shared if (e := _error_of(contents[c], places))}
         own, carried, size = found[z]
         rounded = plans[z].error(carried, size)
@@ -113,9 +102,7 @@ def _logits(
     return decide
 
 
-def _number(
-    arithmetic: Arithmetic, variables: Variables, contents: Sequence[Content], forms: list[Form], output: Output
-):
+def _number(arithmetic: Arithmetic, variables: Variables, contents: Contents, forms: list[Form], output: Output):
     node = variables.graph.output
     if len(forms) != 1:
         raise Refused("a number is read from one output")
@@ -145,7 +132,7 @@ def _number(
 
     def decide(places: dict[int, int], value: Value) -> tuple[int, int]:
         number = held[variables.place(node, value)]
-        found, carried, size = _at(form, places)
+        found, carried, size = form.at(places)
         room, target = nearest_down(gaps[number] / 2), nearest(number)[0] << BITS
         return room - ceil_shift(abs(found - target)) - plan.error(carried, size) - 1, max(room, 1)
 
@@ -154,14 +141,14 @@ def _number(
 
 def _unlisted(form: Form, plan, variables: Variables, undefined: Fraction | None, output: Output):
     span = variables.node(variables.graph.output).values.span  # type: ignore[union-attr]
-    if span is None or span.largest_denominator is None or output.feature is not None:
+    if span is None or span.gap is None or output.feature is not None:
         raise Refused("the output has too many values to list and no bound of their denominators: it cannot be decoded")
-    room = nearest_down(Fraction(1, 2 * span.largest_denominator**2))
+    room = nearest_down(span.gap / 2)
     if undefined is not None and not (undefined <= span.low - 1 or undefined >= span.high + 1):
         raise Refused("the number that stands for undefined lies among the values")
 
     def decide(places: dict[int, int], value: Value) -> tuple[int, int]:
-        found, carried, size = _at(form, places)
+        found, carried, size = form.at(places)
         target = nearest(exact(value) if value is not None else undefined or Fraction(0))[0] << BITS
         return room - ceil_shift(abs(found - target)) - plan.error(carried, size) - 1, max(room, 1)
 

@@ -7,12 +7,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from math import ceil, prod
 
+from certiformer.checker.margin.domains import MOST, TOLERANCE
 from certiformer.checker.margin.fixed import (
     BITS,
     Arithmetic,
@@ -24,7 +25,7 @@ from certiformer.checker.margin.fixed import (
     smallest_bit,
     times,
 )
-from certiformer.checker.margin.variables import MOST, TOLERANCE, Variables
+from certiformer.checker.margin.variables import Variables
 from certiformer.checker.rules.refusal import Refused
 from certiformer.rasp.circuit import Cell, rational
 from certiformer.rasp.value import exact, is_number
@@ -58,6 +59,7 @@ class Content:
         return not (self.size or self.worst)
 
 
+Contents = Sequence[Content]
 EMPTY = Content(None, [0], [0], 0, 0)
 
 
@@ -89,12 +91,7 @@ class Form:
     """
 
     def __init__(
-        self,
-        arithmetic: Arithmetic,
-        variables: Variables,
-        contents: Sequence[Content],
-        weights: dict[int, int],
-        bias: int = 0,
+        self, arithmetic: Arithmetic, variables: Variables, contents: Contents, weights: dict[int, int], bias: int = 0
     ):
         self.arithmetic, self.bias = arithmetic, bias
         self.weights = {c: w for c, w in weights.items() if w and not contents[c].is_zero}
@@ -177,9 +174,13 @@ class Form:
         grid = lowered(smallest_bit([self.grid, (b & -b) << BITS]))
         return self.arithmetic.plan(self.weights.values(), grid, self.size + abs(b), self.carried, more=int(b != 0))
 
-    @property
-    def variables(self) -> set[int]:
-        return set(self.parts)
+    def at(self, places: Mapping[int, int]) -> tuple[int, int, int]:
+        """Value, carried error and size where the variables have these places."""
+        value, error, size = self.constant, self.constant_error, self.constant_size
+        for x, (values, errors, sizes) in self.parts.items():
+            p = places[x]
+            value, error, size = value + values[p], error + errors[p], size + sizes[p]
+        return value, error, size
 
     def at_start(self) -> tuple[int, int]:
         """The value at the beginning-of-sequence token, and its error in the run."""
@@ -205,6 +206,11 @@ def expected(variables: Variables, cell: Cell) -> tuple[list[int], list[int]]:
     """The claimed features as fixed numbers, and what rounding them costs."""
     pairs = [nearest(number) for number in features(variables, cell)]
     return [value for value, _ in pairs], [error for _, error in pairs]
+
+
+def expected_start(cell: Cell) -> tuple[int, int]:
+    """The same for the beginning-of-sequence token."""
+    return nearest(rational(cell.at_start))
 
 
 def tell_apart(arithmetic: Arithmetic, content: Content, cell: Cell, where: str) -> None:

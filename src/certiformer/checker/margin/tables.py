@@ -17,34 +17,28 @@ r (|k_i| (2 S + e) + d) + t with d its distance from zero, and r <= 1/3.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterable
 from functools import reduce
 from itertools import accumulate
 from math import gcd
 
 from certiformer.checker.margin.cases import DEPTH, Amount, Part, Sum, old_part
 from certiformer.checker.margin.fixed import BITS, UNIT, Arithmetic, ceil_shift, low_bit, lowered, smallest_bit, times
-from certiformer.checker.margin.state import Content, Form
+from certiformer.checker.margin.state import Content, Contents, Form
 from certiformer.checker.margin.variables import Variables
 from certiformer.checker.rules.refusal import Refused
 
-Unit = tuple[int, int, dict[int, int]]  # k, b, and the outgoing weights by coordinate
+Row = dict[int, int]  # weights by coordinate
+Unit = tuple[int, int, Row]  # k, b, and the outgoing weights
 
 
 class Direction:
     """All hidden units that see one linear form of the coordinates."""
 
-    def __init__(
-        self,
-        arithmetic: Arithmetic,
-        variables: Variables,
-        contents: Sequence[Content],
-        primitive: tuple[tuple[int, int], ...],
-    ):
-        self.arithmetic, self.variables, self.primitive = arithmetic, variables, primitive
-        self.form = Form(arithmetic, variables, contents, {c: w << BITS for c, w in primitive})
+    def __init__(self, variables: Variables, primitive: tuple[tuple[int, int], ...], form: Form):
+        self.arithmetic, self.variables, self.primitive, self.form = form.arithmetic, variables, primitive, form
         self.units: list[Unit] = []
-        self.limit, self.relative, self.absolute = arithmetic.absorbed(0, 0), 0, 0
+        self.limit, self.relative, self.absolute = form.arithmetic.absorbed(0, 0), 0, 0
 
     def add(self, unit: Unit) -> None:
         """Take in a unit, and what rounding may do to it."""
@@ -73,11 +67,7 @@ class Direction:
             pieces.require_no_knot(form, self.variables)
 
         def at(places: tuple[int, ...]) -> Amount:
-            value, error, size = form.constant, form.constant_error, form.constant_size
-            for v, p in zip(order, places, strict=True):
-                values, errors, sizes = form.parts[v]
-                value, error, size = value + values[p], error + errors[p], size + sizes[p]
-            return self._amount(pieces, value, error, size)
+            return self._amount(pieces, *form.at(dict(zip(order, places, strict=True))))
 
         return Part(order, at, self._amount(pieces, form.start, form.start_error, form.start_size))
 
@@ -177,10 +167,7 @@ def _prefixes(units: list[tuple[int, int, int, int]]) -> list[list[int]]:
 
 
 def directions(
-    arithmetic: Arithmetic,
-    variables: Variables,
-    contents: Sequence[Content],
-    units: list[tuple[dict[int, int], int, dict[int, int]]],
+    arithmetic: Arithmetic, variables: Variables, contents: Contents, units: Iterable[tuple[Row, int, Row]]
 ) -> list[Direction]:
     """The units (incoming weights, bias, outgoing weights) by direction."""
     found: dict[tuple[tuple[int, int], ...], Direction] = {}
@@ -189,7 +176,8 @@ def directions(
         k = common if not incoming or next(iter(incoming.values())) > 0 else -common
         primitive = tuple((c, w // k) for c, w in incoming.items())
         if primitive not in found:
-            found[primitive] = Direction(arithmetic, variables, contents, primitive)
+            form = Form(arithmetic, variables, contents, {c: w << BITS for c, w in primitive})
+            found[primitive] = Direction(variables, primitive, form)
         found[primitive].add((k, b, out))
     return list(found.values())
 

@@ -7,60 +7,23 @@ coordinates that the weights read and write.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from flint import arb
 
 from certiformer.checker.margin.cases import DEPTH, NOTHING, Amount, Part, Sum, settle
-from certiformer.checker.margin.fixed import BITS, UNIT, Arithmetic, low_bit, weight
-from certiformer.checker.margin.heads import Head
+from certiformer.checker.margin.computing_heads import ReadHead, WidthHead
+from certiformer.checker.margin.fixed import BITS, UNIT, Arithmetic, low_bit
 from certiformer.checker.margin.readout import Margin, margin
 from certiformer.checker.margin.scores import Scores
 from certiformer.checker.margin.state import EMPTY, Content, Form
 from certiformer.checker.margin.tables import directions, gathered
 from certiformer.checker.margin.variables import Variables
+from certiformer.checker.margin.weight_rows import Rows, Weights, columns
 from certiformer.checker.rules.refusal import Refused
-from certiformer.checker.weights import Tensor
 from certiformer.rasp.circuit import ATTENTION, EMBEDDING, FFN, Cell, Circuit, HeadRole
 
-Rows = list[dict[int, int]]
-
-
-class Weights:
-    """The stored tensors as exact integers, zeros left out."""
-
-    def __init__(self, tensors: Mapping[str, Tensor]):
-        self.tensors = tensors
-        self._rows: dict[str, Rows] = {}
-
-    def rows(self, name: str) -> Rows:
-        """The rows of a tensor, all leading axes run together; one row for a vector."""
-        if name not in self._rows:
-            tensor = self.tensors[name]
-            width = tensor.shape[-1]
-            whole = [weight(x, name) if x else 0 for x in tensor.data]
-            starts = range(0, len(whole), width)
-            self._rows[name] = [{c: x for c, x in enumerate(whole[s : s + width]) if x} for s in starts]
-        return self._rows[name]
-
-    def vector(self, name: str) -> list[int]:
-        row = self.rows(name)[0] if self.rows(name) else {}
-        return [row.get(c, 0) for c in range(self.tensors[name].shape[-1])]
-
-    def head(self, name: str, number: int) -> Rows:
-        """The rows of one head's matrix."""
-        size = self.tensors[name].shape[1]
-        return self.rows(name)[number * size : (number + 1) * size]
-
-
-def columns(rows: Rows, width: int) -> Rows:
-    """The columns of a matrix that is given by its rows."""
-    found: Rows = [{} for _ in range(width)]
-    for r, row in enumerate(rows):
-        for c, x in row.items():
-            found[c][r] = x
-    return found
+HEADS = {"read": ReadHead, "width": WidthHead}
 
 
 class Walk:
@@ -71,7 +34,7 @@ class Walk:
         arithmetic: Arithmetic,
         variables: Variables,
         circuit: Circuit,
-        config: dict[str, Any],
+        config: dict,
         weights: Weights,
         known: dict,
     ):
@@ -100,11 +63,14 @@ class Walk:
         rows, outputs = self.weights.rows("readout.weight"), self.config["outputs"]
         bias = self.weights.vector("readout.bias")
         own = columns(rows, outputs)
-        forms = [
-            Form(self.arithmetic, self.variables, self.contents, column, b) for column, b in zip(own, bias, strict=True)
-        ]
+        forms = self._forms(own, bias)
         self._compare({c for column in own for c in column}, self.circuit.output.reads, "the read-out reads")
         return margin(self.arithmetic, self.variables, self.contents, forms, self.circuit.output)
+
+    def _forms(self, weights: Rows, bias: list[int]) -> list[Form]:
+        """The linear forms of the coordinates with these columns of weights."""
+        known = self.arithmetic, self.variables, self.contents
+        return [Form(*known, column, b) for column, b in zip(weights, bias, strict=True)]
 
     def _check_places(self) -> None:
         """Every cell is written and cleared in a sub-layer that exists."""
@@ -176,9 +142,8 @@ class Walk:
         outgoing = self.weights.rows(f"{name}.down")
         bias, shift = self.weights.vector(f"{name}.up_bias"), self.weights.vector(f"{name}.down_bias")
         self._check_units(b, incoming, outgoing)
-        found = directions(
-            self.arithmetic, self.variables, self.contents, list(zip(incoming, bias, outgoing, strict=True))
-        )
+        units = zip(incoming, bias, outgoing, strict=True)
+        found = directions(self.arithmetic, self.variables, self.contents, units)
         touched = {c for row in outgoing for c in row} | {c for c, x in enumerate(shift) if x}
         new = {}
         for c in touched | set(self.cells.get(place, {})):
@@ -234,20 +199,18 @@ class Walk:
             sides[side] = (columns(self.weights.head(f"{name}.{side}", h), size), [bias.get(i, 0) for i in range(size)])
         for side, cells in (("query", role.queries), ("key", role.keys), ("value", role.values)):
             self._compare({c for column in sides[side][0] for c in column}, cells, f"{where}: the {side} reads")
-        if role.kind not in ("read", "width"):
+        if role.kind not in HEADS:
             raise Refused(f"{where}: a head of the unknown kind {role.kind!r}")
         causal = attention["mask"] == "causal"
         factor = arb(1) if attention["scale"] == "unit" else arb(1) / arb(group["key"]).sqrt()
-        scores = Scores(self.arithmetic, self.variables, self.contents, sides["query"], sides["key"], factor, causal)
+        queries, keys = self._forms(*sides["query"]), self._forms(*sides["key"])
+        scores = Scores(self.arithmetic, self.variables, queries, keys, factor, causal)
         try:
             gaps = scores.gaps(role.selector, self.known.setdefault((b, role.group, h), {}))
         except Refused as problem:
             raise Refused(f"{where}: {problem}") from None
-        forms = [
-            Form(self.arithmetic, self.variables, self.contents, column, x)
-            for column, x in zip(*sides["value"], strict=True)
-        ]
-        head = Head(self.arithmetic, self.variables, forms, gaps, role.selector, where)
+        forms = self._forms(*sides["value"])
+        head = HEADS[role.kind](self.arithmetic, self.variables, forms, gaps, role.selector, where)
         out = columns(self.weights.head(f"{name}.output", h), self.config["width"])
         new = {}
         for c, column in enumerate(out):
@@ -257,7 +220,7 @@ class Walk:
             if cell is None:
                 raise Refused(f"{where}: it writes to coordinate {c}, where the circuit has no new cell")
             out_of = [column.get(v, 0) for v in range(group["value"])]
-            new[c] = head.write(role.kind, cell, out_of, shift[c], self.contents[c])
+            new[c] = head.write(cell, out_of, shift[c], self.contents[c])
         if {content.cell for content in new.values()} != set(role.writes) or not new:
             raise Refused(f"{where}: it writes other cells than the circuit says")
         if role.node not in {self.circuit.cells[k].node for k in role.writes}:

@@ -154,6 +154,6 @@ class HeadMaker:
         values = node.values.values if node.values else None
         if values is None:
             return Fraction(node.constant)
-        places = {identity(x): p for p, x in enumerate(values)}
-        place = places.get(identity(node.constant))
+        wanted = identity(node.constant)
+        place = next((p for p, x in enumerate(values) if x == node.constant and identity(x) == wanted), None)
         return None if place is None or code.numbers is None else code.numbers[place]

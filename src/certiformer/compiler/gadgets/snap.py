@@ -44,11 +44,12 @@ def _of_one_input(low: Lowering, number: int, feature: Feature) -> tuple[int, Fe
         return None
     if any(low.codes[i].numbers is None for i in node.inputs):
         return None
-    rows = low.tables.rows(node, feature)
-    if all(row == rows[0] for row in rows):
-        target, numbers = node.inputs[1], rows[0]
-    elif all(len(set(row)) == 1 for row in rows):
-        target, numbers = node.inputs[0], [row[0] for row in rows]
+    grid = low.tables.grid(number, feature)
+    table = grid.integers
+    if (table == table[:1]).all():
+        target, numbers = node.inputs[1], grid.numbers(table[0])
+    elif (table == table[:, :1]).all():
+        target, numbers = node.inputs[0], grid.numbers(table[:, 0])
     else:
         return None
     wanted = like(low.codes[target], tuple(numbers))

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Generator
+from itertools import product
 from math import ceil, floor
 from typing import TYPE_CHECKING
 
+import numpy as np
+from jaxtyping import Int
+
 from certiformer.compiler.draft import DraftCell, DraftTable, Feature
 from certiformer.compiler.features import entries, like
-from certiformer.compiler.gadgets.ridge import additive, choose_ridge
+from certiformer.compiler.gadgets.ridge import Grid, additive, choose_ridge
 from certiformer.compiler.linear_form import Form, Number
 from certiformer.construct.selector_width import inverse_points
 from certiformer.construct.table_units import interpolated
@@ -30,6 +34,7 @@ class TableMaker:
     def __init__(self, lowering: Lowering) -> None:
         self.lowering = lowering
         self._tables: dict[tuple[Form, bool], DraftTable] = {}
+        self._places: dict[int, np.ndarray] = {}
 
     def make(self, number: int, feature: Feature) -> Asking:
         """The form of a new cell that holds the feature."""
@@ -56,7 +61,8 @@ class TableMaker:
     def _of_one(self, number: int, node: Node, feature: Feature) -> Asking:
         low, (inner,) = self.lowering, node.inputs
         values = self.listed(inner)
-        results = self.results(node, [(x,) for x in values], feature)
+        held = entries(feature)
+        results = [held[place] for place in self.places(number).tolist()]
         if low.nodes[inner].kind in ("width", "length") and inner in low.extended.plans:
             r = yield from low.raw(inner)
             return self.written(number, feature, r, inverse_points(values, results), True)
@@ -73,31 +79,29 @@ class TableMaker:
     def _of_two(self, number: int, node: Node, feature: Feature) -> Asking:
         codes = self.lowering.codes
         x, y = node.inputs
-        rows = self.rows(node, feature)
-        split = additive(rows)
+        grid = self.grid(number, feature)
+        split = additive(grid)
         if split is not None:
             left = yield (x, like(codes[x], split[0]))
             right = yield (y, like(codes[y], split[1]))
             return left + right
-        found = choose_ridge(entries(codes[x]), entries(codes[y]), rows)
+        found = choose_ridge(entries(codes[x]), entries(codes[y]), grid)
         ridge = Form()
         for place, factor in zip((x, y), found.factors, strict=True):
             if factor:
                 ridge = ridge + (yield (place, codes[place])).scaled(factor)
         return self.written(number, feature, ridge, list(found.points))
 
-    def rows(self, node: Node, feature: Feature) -> list[list[Number]]:
-        """The feature for every pair of arguments, undefined ones last."""
-        x, y = node.inputs
-        xs, ys = self.listed(x), self.listed(y)
-        flat = self.results(node, [(a, b) for a in xs for b in ys], feature)
-        rows = [flat[i * len(ys) : (i + 1) * len(ys)] for i in range(len(xs))]
-        undefined = feature.undefined if feature.undefined is not None else 0
-        if self.lowering.codes[y].undefined is not None:
-            rows = [[*row, undefined] for row in rows]
-        if self.lowering.codes[x].undefined is not None:
-            rows.append([undefined] * len(rows[0]))
-        return rows
+    def grid(self, number: int, feature: Feature) -> Grid:
+        """The feature of a map of two for every pair of arguments, undefined ones last."""
+        x, y = self.lowering.nodes[number].inputs
+        held, scale = Grid.scaled(entries(feature))
+        table = held[self.places(number)].reshape(len(self.listed(x)), len(self.listed(y)))
+        undefined = [int(self.lowering.codes[i].undefined is not None) for i in (x, y)]
+        if any(undefined):
+            code = held[-1] if feature.undefined is not None else 0
+            table = np.pad(table, [(0, more) for more in undefined], constant_values=code)
+        return Grid(table, scale)
 
     def listed(self, number: int) -> tuple:
         """The values of a node; a sentence when there are too many."""
@@ -106,15 +110,19 @@ class TableMaker:
             raise BadInput(f"{node.name} has too many values to list, and a table needs the list; use a smaller length")
         return node.values.values
 
-    def results(self, node: Node, arguments: list[tuple], feature: Feature) -> list[Number]:
-        """The feature of the map's result for each argument."""
-        held = entries(feature)
-        if isinstance(node.function, Table):
-            return [held[place] if place >= 0 else held[-1] for place in node.function.entries]
-        listed = (node.values.values if node.values else None) or ()
-        place = {identity(x): held[p] for p, x in enumerate(listed)}
-        results = [apply(node.function, at) for at in arguments]  # type: ignore[arg-type]
-        return [held[-1] if x is None else place[identity(x)] for x in results]
+    def places(self, number: int) -> Int[np.ndarray, " arguments"]:
+        """The place of a map's result in its list for all arguments, row by row; -1, the last one, for undefined."""
+        if number not in self._places:
+            node = self.lowering.nodes[number]
+            if isinstance(node.function, Table):
+                found = node.function.entries
+            else:
+                own = {identity(x): p for p, x in enumerate((node.values.values if node.values else None) or ())}
+                arguments = product(*(self.listed(i) for i in node.inputs))
+                results = [apply(node.function, at) for at in arguments]  # type: ignore[arg-type]
+                found = [-1 if x is None else own[identity(x)] for x in results]
+            self._places[number] = np.array(found, np.int64)
+        return self._places[number]
 
     def written(self, number: int, feature: Feature, ridge: Form, points: Points, downward: bool = False) -> Form:
         """A cell written by units on a ridge through the given points; the start of the sequence sees the base point."""
@@ -142,6 +150,6 @@ class TableMaker:
 
 def _distinct(at: list[Number], held: list[Number], name: str) -> Points:
     points = dict(zip(at, held, strict=True))
-    if any(points[s] != f for s, f in zip(at, held, strict=True)):
+    if len(points) < len(at) and any(points[s] != f for s, f in zip(at, held, strict=True)):
         raise BadInput(f"{name} tells True from 1 (or False from 0) in what is a mean of both; use numbers only")
     return list(points.items())

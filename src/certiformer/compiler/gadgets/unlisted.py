@@ -151,7 +151,7 @@ class UnlistedMaker:
             if values is None or values.values is not None:
                 largest = max((as_number(x).denominator for x in (values.values if values else None) or ()), default=1)
             else:
-                largest = values.span.largest_denominator if values.span else None
+                largest = values.span.plain().largest_denominator if values.span else None
             if largest is None:
                 raise BadInput(
                     f"{node.name} compares numbers with no bound on their denominators; use a smaller length"

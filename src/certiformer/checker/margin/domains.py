@@ -1,0 +1,150 @@
+"""What the values of a node can be, its domain, and which of them a selector selects.
+
+A *variable* is a node of the extended program; its domain is the list of its values, and undefined (None) last when it can
+occur. Numbers too many to list are represented by the two ends of their interval, and only affine functions of them are
+followed: what holds at both ends up to an error then holds in between up to the same error.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from certiformer.checker.rules.refusal import Refused
+from certiformer.rasp.graph import Graph, Node, Relation, Span
+from certiformer.rasp.operation import is_exact
+from certiformer.rasp.value import Value, exact, identity, reduced
+
+MOST = 4_000_000  # combinations of variables in one enumeration
+TOLERANCE = 1 << 144  # in units of 2^-256: features that are no binary fractions are rounded
+IMPOSSIBLE = object()  # a combination that occurs on no input
+
+
+@dataclass(frozen=True)
+class Side:
+    """The nodes that a selector compares on one side, and their values in every case, one tuple a case."""
+
+    nodes: tuple[int, ...]
+    values: list[tuple[Value, ...]]
+
+    def values_of(self, node: int) -> list[Value]:
+        at = self.nodes.index(node)
+        return [case[at] for case in self.values]
+
+
+class Domains:
+    """The nodes of the extended program and their domains."""
+
+    def __init__(self, graph: Graph):
+        self.graph = graph
+        self._domains: dict[int, list[Value]] = {}
+        self._places: dict[int, dict[tuple, int]] = {}
+        kinds = {node.kind: number for number, node in enumerate(graph.nodes)}
+        self.tokens, self.indices = kinds.get("tokens", -1), kinds.get("indices", -2)
+        self.length = kinds.get("length")
+
+    def node(self, number: int) -> Node:
+        if not 0 <= number < len(self.graph.nodes):
+            raise Refused(f"the circuit speaks of node {number}, which the extended program does not have")
+        return self.graph.nodes[number]
+
+    def name(self, number: int) -> str:
+        return f"node {number} ({self.node(number).name})" if number >= 0 else ("tokens", "indices")[-1 - number]
+
+    def listed(self, number: int) -> bool:
+        return number < 0 or getattr(self.node(number).values, "values", None) is not None
+
+    def _fixed(self, number: int) -> bool:
+        """Whether a node has one value only."""
+        return self.listed(number) and len(self.domain(number)) == 1
+
+    def _exact(self, number: int) -> bool:
+        return not self.listed(number) or all(x is None or is_exact(x) for x in self.domain(number))
+
+    def domain(self, number: int) -> list[Value]:
+        """The values of a node, None last where undefined can occur; the two ends where they are too many to list."""
+        if number not in self._domains:
+            if number < 0:
+                found: list[Value] = list(self.graph.vocab) if number == -1 else list(range(self.graph.length))
+            else:
+                values = self.node(number).values
+                if values is None or not values.known:
+                    raise Refused(f"the values of {self.name(number)} are not known")
+                ends = values.span or Span(Fraction(0), Fraction(0), None)
+                listed = (reduced(ends.low), reduced(ends.high)) if values.values is None else values.values
+                found = [*listed, *([None] if values.undefined else [])]
+            self._domains[number] = found
+            self._places[number] = {identity(value): place for place, value in enumerate(found)}
+        return self._domains[number]
+
+    def place(self, number: int, value: Value) -> Any:
+        """The place of a value in a node's domain; `IMPOSSIBLE` when the node never takes it."""
+        self.domain(number)
+        return self._places[number].get(identity(value), IMPOSSIBLE)
+
+    def slope(self, number: int, values: list[int]) -> Fraction | None:
+        """The factor by which `values` grow with the numbers of a domain, if they do so evenly up to TOLERANCE."""
+        domain = self.domain(number)
+        if len(domain) < 2 or not self.listed(number) or not all(x is not None and is_exact(x) for x in domain):
+            return None
+        numbers = [exact(x) for x in domain]
+        if numbers[0] == numbers[-1]:
+            return None
+        slope = (values[-1] - values[0]) / (numbers[-1] - numbers[0])
+        slope = Fraction(round(slope / (1 << 64)) << 64) or slope  # the stored weight, where features were rounded
+        pairs = zip(values, numbers, strict=True)
+        even = all(abs(v - values[0] - slope * (x - numbers[0])) <= TOLERANCE for v, x in pairs)
+        return slope if even else None
+
+    def truth(self, selector: int, keys: Side, queries: Side) -> list[list[bool]]:
+        """Whether a selector holds: a row for every query, in it a truth value for every key."""
+        node = self.node(selector)
+        if node.kind == "select":
+            return self._selected(node, keys, queries)
+        if node.kind == "pattern":
+            rows = node.constant[1:]
+            inside = [k if k < len(rows) else None for k in keys.values_of(self.indices)]
+            wanted = queries.values_of(self.indices)
+            return [[q < len(rows) and k is not None and rows[q][k] for k in inside] for q in wanted]
+        parts = [self.truth(i, keys, queries) for i in node.inputs]
+        if node.kind == "not":
+            return [[not x for x in row] for row in parts[0]]
+        both = all if node.kind == "and" else any
+        return [[both(pair) for pair in zip(*rows, strict=True)] for rows in zip(*parts, strict=True)]
+
+    def _selected(self, node: Node, keys: Side, queries: Side) -> list[list[bool]]:
+        relation, (key_node, query_node) = node.function, node.inputs
+        known: dict[tuple, list[bool]] = {}
+        values = keys.values_of(key_node)
+        none = [False] * len(values)
+
+        def row(query: Value) -> list[bool]:
+            if query is None:
+                return none
+            if isinstance(relation, Relation):
+                q, width = self.place(query_node, query), relation.shape[1]
+                return [k is not None and relation.entries[self.place(key_node, k) * width + q] for k in values]
+            try:
+                return [k is not None and bool(relation(k, query)) for k in values]  # type: ignore[operator]
+            except TypeError:
+                raise Refused(f"{node.name} compares values that have no order") from None
+
+        for query in queries.values_of(query_node):
+            if identity(query) not in known:
+                known[identity(query)] = row(query)
+        return [known[identity(query)] for query in queries.values_of(query_node)]
+
+    def leaves(self, selector: int) -> list[tuple[int, int]]:
+        """The (key node, query node) pairs that a selector compares."""
+        node = self.node(selector)
+        if node.kind == "select":
+            return [node.inputs]  # type: ignore[list-item]
+        if node.kind == "pattern":
+            return [(self.indices, self.indices)]
+        return [pair for i in node.inputs for pair in self.leaves(i)]
+
+    def conjuncts(self, selector: int) -> list[int]:
+        """The selectors that are joined by `and`."""
+        node = self.node(selector)
+        return [c for i in node.inputs for c in self.conjuncts(i)] if node.kind == "and" else [selector]

@@ -1,0 +1,175 @@
+"""Which nodes follow from others at the same position, and their values: through maps, written lists and identities.
+
+The value sets contain every value that occurs (`rasp.values`), so a combination of variables that gives a node a value
+outside its set occurs on no input: it is `IMPOSSIBLE`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import Any
+
+from certiformer.checker.margin.domains import IMPOSSIBLE, Domains
+from certiformer.checker.rules.refusal import Refused
+from certiformer.rasp.circuit import Identity, rational
+from certiformer.rasp.graph import Graph, Table
+from certiformer.rasp.meaning import Fault, apply
+from certiformer.rasp.operation import TRUTHS, Operation, WithConstant, as_affine
+from certiformer.rasp.value import Value, exact, is_number, reduced
+
+Evaluator = Callable[[tuple[int, ...]], Any]
+
+
+class Evaluation(Domains):
+    """Nodes as functions of others."""
+
+    def __init__(self, graph: Graph):
+        super().__init__(graph)
+        self.identities: dict[int, Identity] = {}
+        self._supports: dict[tuple[int, frozenset[int]], set[int] | None] = {}
+
+    def support(self, number: int, known: set[int]) -> set[int]:
+        """The variables among `known` that a node follows from."""
+        key = (number, frozenset(known))
+        if key not in self._supports:
+            self._supports[key] = self._support(number, known)
+        found = self._supports[key]
+        if found is None:
+            raise Refused(f"{self.name(number)} does not follow from what is read")
+        return found
+
+    def _support(self, number: int, known: set[int]) -> set[int] | None:
+        if number in known:
+            return {number}
+        node = self.node(number)
+        if node.kind == "full" or self._fixed(number):
+            return set()
+        if node.kind == "written" and self.indices in known:
+            return {self.indices}
+        ways = [node.inputs] if node.kind == "map" else []
+        ways += [[i for _, i in self.identities[number].terms]] if number in self.identities else []
+        for inputs in ways:
+            if all(self.follows(i, known) for i in inputs):
+                return {v for i in inputs for v in self.support(i, known)}
+        return None
+
+    def follows(self, number: int, known: set[int]) -> bool:
+        """Whether a node follows from these variables at the same position."""
+        try:
+            self.support(number, known)
+        except Refused:
+            return False
+        return True
+
+    def evaluator(self, number: int, variables: Sequence[int]) -> Evaluator:
+        """The value of a node as a function of the places of the variables; `IMPOSSIBLE` where it cannot be."""
+        if number in variables:
+            at, domain = variables.index(number), self.domain(number)
+            return lambda places: domain[places[at]]
+        node = self.node(number)
+        if node.kind == "full":
+            return lambda places: node.constant
+        if self._fixed(number):
+            fixed = self.domain(number)[0]
+            return lambda places: fixed
+        if node.kind == "written":
+            at, written = variables.index(self.indices), node.constant[1:]
+            return lambda places: written[places[at]] if places[at] < len(written) else None
+        by_map = node.kind == "map" and all(self.follows(i, set(variables)) for i in node.inputs)
+        if not by_map and number not in self.identities:
+            raise Refused(f"{self.name(number)} does not follow from what is read")
+        inputs = node.inputs if by_map else [i for _, i in self.identities[number].terms]
+        if by_map and any(not self.listed(x) for x in self.support(number, set(variables))):
+            if self.listed(number) and self.domain(number)[1:] == [None]:  # one value, or undefined
+                only, defined = self.domain(number)[0], self._presence(number, variables)
+                return lambda places: only if defined(places) else None
+            self._require_affine(number)
+        inner = [self.evaluator(i, variables) for i in inputs]
+        step = self._map(number) if by_map else self._sum(number)
+
+        def value(places: tuple[int, ...]) -> Any:
+            arguments = [f(places) for f in inner]
+            if any(x is IMPOSSIBLE for x in arguments):
+                return IMPOSSIBLE
+            result = None if any(x is None for x in arguments) else step(arguments)
+            return self._belongs(number, result)
+
+        return value
+
+    def _presence(self, number: int, variables: Sequence[int]) -> Callable[[tuple[int, ...]], bool]:
+        """Whether a node is defined, through maps that are defined wherever their inputs are."""
+        if number in variables:
+            at, domain = variables.index(number), self.domain(number)
+            return lambda places: domain[places[at]] is not None
+        f, inputs = self.node(number).function, self.node(number).inputs
+        total = isinstance(f, Table) and min(f.entries) >= 0
+        if isinstance(f, WithConstant) and f.symbol in TRUTHS and is_number(f.constant):
+            total = not self.listed(inputs[0])  # numbers without a list compare with any number
+        if not total:
+            raise Refused(f"where {self.name(number)} is defined does not follow from what is read")
+        inner = [self._presence(i, variables) for i in inputs]
+        return lambda places: all(defined(places) for defined in inner)
+
+    def _require_affine(self, number: int) -> None:
+        """The ends of an interval decide about affine functions only."""
+        function = self.node(number).function
+        if not isinstance(function, Operation) or as_affine(function) is None:
+            raise Refused(f"{self.name(number)} is no affine function of numbers that are too many to list")
+
+    def _belongs(self, number: int, value: Value) -> Any:
+        if not self.listed(number):
+            return value
+        return value if self.place(number, value) is not IMPOSSIBLE else IMPOSSIBLE
+
+    def _map(self, number: int) -> Callable[[list[Value]], Value]:
+        node = self.node(number)
+        if isinstance(node.function, Table):
+            table, outputs = node.function, self.domain(number)
+            inputs = node.inputs
+
+            def look_up(arguments: list[Value]) -> Value:
+                entry = 0
+                for i, size, x in zip(inputs, table.shape, arguments, strict=True):
+                    place = self.place(i, x)
+                    if place is IMPOSSIBLE:
+                        return IMPOSSIBLE
+                    entry = entry * size + place
+                return None if table.entries[entry] < 0 else outputs[table.entries[entry]]
+
+            return look_up
+        function: Any = node.function
+        affine = as_affine(function)
+        if affine is not None and all(self._exact(i) for i in node.inputs):
+            factors, offset = affine.factors, affine.offset
+            whole = all(type(x) is int for x in (*factors, offset))
+
+            def combined(arguments: list[Value]) -> Value:
+                total = sum([f * x for f, x in zip(factors, arguments, strict=True)], offset)
+                return total if whole and type(total) is int else reduced(Fraction(total))
+
+            return combined
+
+        def computed(arguments: list[Value]) -> Value:
+            try:
+                return apply(function, arguments)
+            except Fault:
+                return IMPOSSIBLE  # the program has no meaning on such an input, and the claim excludes it
+
+        return computed
+
+    def _sum(self, number: int) -> Callable[[list[Value]], Value]:
+        given = self.identities[number]
+        if self.node(number).kind == "aggregate":  # equals one other node, value by value; all others are plain numbers
+            return lambda arguments: arguments[0]
+        numbers = [rational(number) for number in (given.offset, *(factor for factor, _ in given.terms))]
+        offset, *factors = [int(x) if x.denominator == 1 else x for x in numbers]  # integers are much faster
+
+        def total(arguments: list[Value]) -> Value:
+            if not all(map(is_number, arguments)):
+                return IMPOSSIBLE
+            terms = [f * (x if type(x) is int else exact(x)) for f, x in zip(factors, arguments, strict=True)]
+            result = sum(terms, offset)
+            return result if type(result) is int else reduced(Fraction(result))
+
+        return total
