@@ -48,6 +48,10 @@ def _converted(value: Any, wanted: Any, key: str, path: str) -> Any:
         if value in choices and type(value) in map(type, choices):
             return value
         raise BadInput(f"--config {path}: {key} is one of {', '.join(map(str, choices))}, not {value!r}")
+    if typing.get_origin(wanted) is tuple:  # a flag that may be repeated
+        if isinstance(value, list) and all(isinstance(each, str) for each in value):
+            return tuple(value)
+        raise BadInput(f"--config {path}: {key} must be a list of texts, not {value!r}")
     if wanted is str and type(value) in (str, int, _FRACTION):
         return str(value)
     if wanted is float and type(value) in (int, _FRACTION):

@@ -3,7 +3,7 @@
 | code | meaning |
 |---|---|
 | 0 | certified, or done |
-| 1 | refuted, or refused by the checker |
+| 1 | refuted, or refused by the checker; a gap or a condition that is met in an audit |
 | 2 | bad usage, bad input, or an *invalid* claim |
 | 3 | undecided, or proved by the search only |
 | 70 | a defect of certiformer (`CERTIFORMER_DEBUG=1` shows where) |
@@ -27,6 +27,7 @@ VERBS = {
     "compile": "turn a RASP program into a transformer that is proved to compute it",
     "run": "tokens in, tokens out of a compiled program; attention and debugger",
     "prove": "bound the error of a transformer that you bring",
+    "audit": "say which theorems hold for a trained checkpoint, with every constant",
     "check": "ask the independent checker about a run folder",
     "show": "the claim of a run folder in one sentence, and what it does not say",
     "export": "hand the transformer to ONNX, PyTorch or Hugging Face",
@@ -46,6 +47,7 @@ start here:
   certiformer show runs/sin-x1-sin-x2                               # what is claimed, and what is not
   certiformer compile reverse --length 16                           # a program becomes a proved transformer
   certiformer run runs/reverse "a b c"                              # tokens in, tokens out
+  certiformer audit model.safetensors --heads 12                    # what theorems say about a trained checkpoint
   python -m certiformer                                             # a short demonstration"""
 
 # What a verb works on beside its usual thing; each has a module of its own.

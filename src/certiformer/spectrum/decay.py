@@ -14,7 +14,7 @@ from jaxtyping import Float
 from certiformer.errors import BadInput
 
 FEWEST = 4  # points of a line whose slope has an interval
-RESAMPLES = 2_000
+RESAMPLES = 500
 
 
 @dataclass(frozen=True)

@@ -54,7 +54,8 @@ def largest_by_lanczos(w: Float[np.ndarray, "rows columns"], steps: int = STEPS,
     small = np.diag(diagonal[:done]) + np.diag(beside[: done - 1], 1)
     value = float(np.linalg.svd(small, compute_uv=False)[0])
     rounding = 8 * max(rows, columns) * float(np.finfo(w.dtype).eps) * value
-    if done == min(rows, columns):
+    if done < steps or done == min(rows, columns):
+        # The space that a random start spans is invariant: with probability one it holds the largest direction.
         return value, rounding
     share = missed_share(columns, done)
     return value, math.inf if share >= 1 else rounding + value * (1 / math.sqrt(1 - share) - 1)

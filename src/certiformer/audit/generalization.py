@@ -1,0 +1,109 @@
+"""Which generalization bounds hold for a checkpoint.
+
+The norm-based bounds of the literature are proved for stacks of attention without residuals or true norms. A real
+checkpoint fails that assumption, and is told so; what is printed for it is `bounds.pre_norm_layers`, which counts
+norms and residuals, and `bounds.compression`, which counts bits and needs no assumption on the architecture."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from certiformer.audit.form import Checkpoint, Coverage
+from certiformer.audit.measure import Measurements
+from certiformer.audit.pre_norm import ACTIVATIONS as ACTIVATIONS
+from certiformer.audit.pre_norm import pre_norm
+from certiformer.audit.verdict import Factor, Given, Verdict, judged
+from certiformer.bounds import compression, mixing_path
+from certiformer.bounds.numbers import above, ball
+
+BITS = {"F64": 64, "F32": 32, "F16": 16, "BF16": 16, "Q8_0": 9}
+WIDEST = 64
+STACKS = (
+    ("bounds.trauger_one_layer", "one attention layer by its l1 norms"),
+    ("bounds.trauger_layers", "several attention layers by their l1 and spectral norms"),
+    ("bounds.masked_token", "a predicted token by the norms of its layers and its output table"),
+    ("bounds.edelman_head", "one head by its (2,1) norm"),
+    ("bounds.low_rank_head", "one head by its rank"),
+)
+
+
+def generalization(
+    checkpoint: Checkpoint, figures: Measurements, coverage: Coverage, given: Given
+) -> Iterator[Verdict]:
+    """The verdicts, in the order in which they are printed."""
+    yield _compression(checkpoint, coverage, given)
+    yield pre_norm(checkpoint, figures, given)
+    why = _not_a_plain_stack(checkpoint)
+    for name, what in STACKS:
+        yield Verdict(name, "does-not-apply", f"The bound on {what} is proved for attention without {why}.")
+    yield _path(checkpoint, coverage, given)
+    yield Verdict(
+        "bounds.parameter_count",
+        "holds-if",
+        "Counting parameters needs a Lipschitz constant of the outputs in the parameters, which no file holds.",
+        needs=("a Lipschitz constant in the parameters", "the radius of the ball of parameters"),
+    )
+
+
+def _not_a_plain_stack(checkpoint: Checkpoint) -> str:
+    found = []
+    if checkpoint.norm_place is not None:
+        found.append(f"true norms ({checkpoint.norm_place}-norm)")
+    if any(layer.ffn for layer in checkpoint.layers):
+        found.append("hidden units between the layers")
+    found.append("residuals")
+    return ", ".join(found[:-1]) + (" and " if len(found) > 1 else "") + found[-1] + ", which this model has"
+
+
+def stored_bits(checkpoint: Checkpoint, coverage: Coverage) -> int:
+    """The bits of all parameters as they are stored; those that are not accounted for count with the widest type."""
+    known = sum(weight.count * BITS.get(weight.stored, WIDEST) for weight in checkpoint.weights())
+    return max(1, known + WIDEST * (coverage.total - coverage.accounted))
+
+
+def _compression(checkpoint: Checkpoint, coverage: Coverage, given: Given) -> Verdict:
+    name = "bounds.compression"
+    n, unit = (given.tokens, "tokens") if given.tokens is not None else (given.samples, "independent documents")
+    bits = given.bits if given.bits is not None else stored_bits(checkpoint, coverage)
+    source = "given" if given.bits is not None else "the file as it is"
+    if n is None:
+        needs = ("--tokens or --samples: how much data it was trained on",)
+        return Verdict(
+            name,
+            "holds-if",
+            f"The model is written in {bits:,} bits ({source}); with n tokens its error rate is at most the training error"
+            f" plus {math.sqrt(bits * math.log(2) / 2):.3g} / sqrt(n).",
+            needs=needs,
+            details={"bits": bits},
+        )
+    written, sample = compression.Bits(bits, delimited=False), compression.Sample(n)
+    value = above(compression.bound(given.loss or 0.0, given.largest_loss, written, sample, given.delta))
+    sentence = (
+        f"Written in {bits:,} bits ({source}) and trained on {n:,} {unit}, its expected loss is, with probability"
+        f" {1 - given.delta:g}, at most the mean loss on the sample"
+        + (f" ({given.loss:g}) plus what the bits cost, together" if given.loss is not None else " plus")
+    )
+    factors = (Factor("bits", float(bits)), Factor("n", float(n)))
+    return judged(name, value, given.largest_loss, sentence, factors=factors, details={"unit": unit})
+
+
+def _path(checkpoint: Checkpoint, coverage: Coverage, given: Given) -> Verdict:
+    name = "bounds.mixing_path"
+    if given.rho is None or given.tokens is None:
+        return Verdict(
+            name,
+            "holds-if",
+            "For one path of a mixing process: as many examples as it has blocks that are far apart.",
+            needs=("--tokens: the length of the path", "--rho: its mixing rate"),
+        )
+    found = mixing_path.best_blocks(given.tokens, given.rho, delta=given.delta)
+    bits = stored_bits(checkpoint, coverage)
+    among_all = mixing_path.finite_complexity(bits, found.blocks)
+    value = above(ball(given.largest_loss) * (2 * among_all + found.term))
+    sentence = (
+        f"A path of {given.tokens:,} steps with mixing rate {given.rho:g} is worth {found.blocks:,} independent blocks,"
+        f" {found.gap} steps apart; for all models of {bits:,} bits at once, the loss exceeds its mean on it by at most"
+    )
+    factors = (Factor("bits", float(bits)), Factor("blocks", float(found.blocks)))
+    return judged(name, value, given.largest_loss, sentence, factors=factors, details={"unit": "blocks"})

@@ -1,0 +1,113 @@
+"""Figures of maps and heads: large maps against decomposed ones, and what the controls are."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from audit.checkpoints import write_bert, write_llama
+from certiformer.audit import controls
+from certiformer.audit import measure as module
+from certiformer.audit.controls import largest_of_products, shuffled, shuffled_sample
+from certiformer.audit.form import Source, Weight
+from certiformer.audit.measure import matrix_figures, measure, products
+from certiformer.audit.read import read_checkpoint
+
+
+def weight(array: np.ndarray) -> Weight:
+    return Weight(Source("t", "f"), array.shape, "F32", lambda: array.astype(np.float64))
+
+
+def test_a_large_map_has_the_same_figures_up_to_its_bar(monkeypatch):
+    array = np.random.default_rng(0).normal(size=(150, 90)).astype(np.float32)
+    gain = np.linspace(0.5, 2, 90)
+    whole = matrix_figures(weight(array), gain, np.random.default_rng(1), [])
+    monkeypatch.setattr(module, "MANY_VALUES", 50)
+    large = matrix_figures(weight(array), gain, np.random.default_rng(1), [])
+    assert large.ranks is None and large.decay is None and whole.ranks is not None
+    # Products are in float32 there; 64 of 90 steps have converged, the 24 of the comparisons nearly.
+    assert large.norms.spectral == pytest.approx(whole.norms.spectral, rel=1e-5)
+    assert large.norms.spectral + large.norms.spectral_error >= whole.norms.spectral
+    assert large.folded_spectral == pytest.approx(whole.folded_spectral, rel=1e-2)
+    assert large.shuffled_spectral == pytest.approx(whole.shuffled_spectral, rel=1e-2)
+    assert replace(large.norms, spectral=0, spectral_error=0) == replace(whole.norms, spectral=0, spectral_error=0)
+
+
+def test_a_shuffled_copy_keeps_the_entries_of_each_column_and_not_their_order():
+    array = np.arange(60.0).reshape(20, 3)
+    copy = shuffled(array, np.random.default_rng(0))
+    assert copy.shape == (3, 20)
+    assert np.array_equal(np.sort(copy, 1), np.sort(array.T, 1))
+    rows = {tuple(row) for row in array}
+    assert not rows & {tuple(row) for row in copy.T}
+
+
+def test_what_rows_have_in_common_does_not_survive_the_shuffle():
+    """Rank one with columns of one length: sqrt(300 * 40) = 110, and sqrt(300) + sqrt(40) = 24 for the copy."""
+    rng = np.random.default_rng(0)
+    array = np.outer(rng.normal(size=300), rng.choice([-1.0, 1.0], 40))
+    found = matrix_figures(weight(array), None, rng, [])
+    assert found.shuffled_spectral < 0.3 * found.norms.spectral
+    random = matrix_figures(weight(rng.normal(size=(300, 40))), None, rng, [])
+    assert random.shuffled_spectral == pytest.approx(random.norms.spectral, rel=0.15)
+    assert random.gaussian_spectral == pytest.approx(random.norms.spectral, rel=0.1)
+
+
+def test_random_heads_are_like_their_control_and_aligned_ones_are_not():
+    rng = np.random.default_rng(0)
+    left, right = rng.normal(size=(2, 6, 80, 8))
+    for figures in products(left, right, None, None, 1.0, rng):
+        assert 0.6 < figures.spectral / figures.gaussian_spectral < 1.6
+    common = 3 * np.outer(rng.normal(size=80), np.ones(8))  # queries and keys that share one direction
+    for figures in products(left + common, right + common, None, None, 1.0, rng):
+        assert figures.spectral > 2 * figures.gaussian_spectral
+        assert figures.spectral > 2 * figures.shuffled_spectral
+
+
+def test_many_large_heads_share_a_few_draws(monkeypatch):
+    monkeypatch.setattr(controls, "CHUNK", 1)
+    rng = np.random.default_rng(0)
+    figures = products(*rng.normal(size=(2, 9, 30, 4)), None, None, 1.0, rng)
+    assert len({each.gaussian_spectral for each in figures}) == 4
+
+
+def test_the_same_seed_gives_the_same_figures(tmp_path):
+    checkpoint = read_checkpoint(write_bert(tmp_path))[0]
+    assert measure(checkpoint, seed=3) == measure(checkpoint, seed=3) != measure(checkpoint, seed=4)
+
+
+def test_progress_counts_layers_and_ends(tmp_path):
+    seen = []
+    measure(read_checkpoint(write_llama(tmp_path, layers=3))[0], lambda *state: seen.append(state))
+    assert [done for done, _, _ in seen] == [1, 2, 3, 4] and {total for _, total, _ in seen} == {4}
+
+
+def test_the_largest_value_of_products_is_that_of_the_decomposition():
+    rng = np.random.default_rng(0)
+    left, right = rng.normal(size=(2, 5, 40, 6))
+    exact = np.linalg.norm(left @ right.swapaxes(1, 2), ord=2, axis=(1, 2))
+    assert largest_of_products(left, right) == pytest.approx(exact, rel=1e-7)  # Gram matrices keep half the digits
+    left[0] = 0.0  # no Cholesky factor
+    assert largest_of_products(left, right)[0] == 0.0
+
+
+def test_a_sample_of_a_long_table_is_scaled_to_the_whole():
+    rng = np.random.default_rng(0)
+    array = rng.normal(size=(30_000, 20)) + 0.5
+    copy, grown = shuffled_sample(array, rng)
+    assert copy.shape == (20, 4096)
+    whole = np.linalg.norm(shuffled(array, rng), 2)
+    assert grown * np.linalg.norm(copy, 2) == pytest.approx(whole, rel=0.05)
+
+
+def test_threads_do_not_change_the_figures(tmp_path, monkeypatch):
+    checkpoint = read_checkpoint(write_bert(tmp_path))[0]
+    several = measure(checkpoint)
+    monkeypatch.setattr(module, "_workers", lambda width: 1)
+    assert measure(checkpoint) == several
+    monkeypatch.setattr(module, "WIDE", 8)  # one after the other
+    one_by_one = measure(checkpoint)
+    assert [layer.name for layer in one_by_one.layers] == [layer.name for layer in several.layers]
+    assert one_by_one.matrices == several.matrices

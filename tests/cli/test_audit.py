@@ -1,0 +1,178 @@
+"""`certiformer audit`: what is printed, what is one JSON object, and which exit code it ends with."""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from audit.checkpoints import bert_tensors, write_bert, write_llama
+from certiformer.audit.result import IDS
+
+HEAVY = ("jax", "jaxlib", "numpy", "flint", "rich", "safetensors")
+
+
+@pytest.fixture(scope="module")
+def bert(tmp_path_factory) -> str:
+    return str(write_bert(tmp_path_factory.mktemp("models") / "bert"))
+
+
+def test_coverage_layers_theorems_and_mistakes_are_printed(cli, bert):
+    done = cli("audit", bert)
+    assert done.code == 0 and "\033" not in done.out
+    assert "5,344 of 5,344 parameters accounted for" in done.out
+    for name in IDS:
+        assert name.rpartition(".")[2] in done.out
+    for number in range(1, 9):
+        assert f"\nE{number}  " in done.out
+    assert "auditing" in done.err
+    assert max(map(len, done.out.splitlines())) <= 100
+    order = [done.out.index(word) for word in (" holds ", " vacuous ", " holds-if ", " does-not-apply ")]
+    assert order == sorted(order)  # what says something comes first
+
+
+def test_quiet_is_the_coverage_alone(cli, bert):
+    done = cli("audit", bert, "--quiet")
+    assert (done.code, done.err, done.out.count("\n")) == (0, "", 1)
+    assert done.out.startswith("coverage ")
+
+
+def test_json_is_one_object_with_its_schema(cli, bert):
+    data = cli("audit", bert, "--json", "--tokens", "1e9", "--loss", "0.25", "--length", "10").data
+    assert data["schema"] == "certiformer-audit-1" and data["conditions_met"] == []
+    assert (data["given"]["tokens"], data["given"]["loss"], data["given"]["length"]) == (10**9, 0.25, 10)
+    compression = next(each for each in data["theorems"] if each["id"] == "bounds.compression")
+    assert compression["verdict"] == "holds" and 0.25 < compression["value"] < 0.27 and compression["trivial"] == 1
+
+
+def test_a_gap_is_exit_code_1_and_named(cli, tmp_path):
+    folder = write_bert(tmp_path / "gap", {**bert_tensors(), "mystery.weight": np.ones((3, 2), np.float32)})
+    done = cli("audit", str(folder), "--quiet")
+    assert done.code == 1 and "missing    mystery.weight (3, 2)" in done.out
+
+
+def test_nan_is_exit_code_1_and_named(cli, tmp_path):
+    tensors = bert_tensors()
+    tensors["encoder.layer.1.output.dense.weight"][0, 0] = np.nan
+    done = cli("audit", str(write_bert(tmp_path / "nan", tensors)))
+    assert done.code == 1 and "not finite encoder.layer.1.output.dense.weight" in done.out
+    assert " holds " not in done.out.partition("what it says")[2].partition("E1 ")[0]
+
+
+def test_conditions_decide_the_exit_code(cli, bert):
+    assert cli("audit", bert, "--fail-if", "spectral_norm > 1000", "--fail-if", "coverage < 1").code == 0
+    done = cli("audit", bert, "--quiet", "--fail-if", "spectral_norm > 1000", "--fail-if", "qk_spectral > 0")
+    assert done.code == 1 and done.out.endswith("fails      the condition 'qk_spectral > 0' is met\n")
+    as_json = cli("audit", bert, "--json", "--fail-if", "qk_spectral > 0")
+    assert as_json.code == 1 and as_json.data["conditions_met"] == ["qk_spectral > 0"]
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (["--fail-if", "qk_spectral"], "a condition is a name"),
+        (["--fail-if", "nonsense > 1"], "there is no figure 'nonsense'"),
+        (["--fail-if", "__import__('os').system('true') > 0"], "a condition is a name"),
+        (["--tokens", "0"], "--tokens is a positive whole number"),
+        (["--samples", "1.5"], "--samples is a positive whole number"),
+        (["--delta", "1"], "--delta is between 0 and 1"),
+        (["--loss", "2"], "--loss is between 0 and the largest loss"),
+        (["--radius", "-1"], "--radius is a positive number"),
+        (["--rho", "1"], "--rho is between 0 and 1"),
+        (["--set", "heads"], "--set takes NAME=VALUE"),
+        (["--heads", "3"], "cannot be shared"),
+        (["--out", "no/such/folder/report.html"], "No such file"),
+    ],
+)
+def test_a_mistake_is_one_sentence(cli, bert, flags, said):
+    done = cli("audit", bert, "--quiet", *flags)
+    assert (done.code, done.out) == (2, "") and said in done.err and done.err.count("\n") == 1
+    assert said in cli("audit", bert, *flags, "--json").data["reason"]
+
+
+def test_what_is_no_checkpoint_is_one_sentence(cli, tmp_path):
+    pickle = tmp_path / "model.bin"
+    pickle.write_bytes(b"\x80\x04")
+    cut = tmp_path / "cut.safetensors"
+    cut.write_bytes(struct.pack("<Q", 1 << 40))
+    for path, said in (
+        (tmp_path / "nowhere", "does not exist"),
+        (pickle, "save_file"),
+        (cut, "not a safetensors file"),
+    ):
+        done = cli("audit", str(path))
+        assert done.code == 2 and said in done.err and "Traceback" not in done.err
+
+
+def test_what_the_config_leaves_out_can_be_said(cli, tmp_path):
+    folder = str(write_bert(tmp_path / "bare", config={}))
+    unknown = cli("audit", folder, "--json").data
+    assert not unknown["layers"][0]["heads_known"] and len(unknown["layers"][0]["heads"]) == 1
+    for flags in (["--heads", "4"], ["--set", "num_attention_heads=4"], ["--head-size", "4"]):
+        data = cli("audit", folder, "--json", *flags).data
+        assert len(data["layers"][0]["heads"]) == 4 and data["layers"][0]["heads_known"]
+
+
+def test_two_checkpoints_are_compared(cli, bert, tmp_path):
+    other = str(write_bert(tmp_path / "other", bert_tensors(seed=1)))
+    done = cli("audit", bert, "--compare", other)
+    assert done.code == 0 and f"compared   with {other}" in done.out and "random_heads" in done.out
+    data = cli("audit", bert, "--compare", other, "--json").data
+    ours, theirs = data["compare"]["figures"]["qk_spectral"]
+    assert ours == data["figures"]["qk_spectral"] != theirs
+
+
+def test_the_report_is_drawn(cli, bert, tmp_path):
+    page = tmp_path / "report.html"
+    done = cli("audit", bert, "--out", str(page))
+    assert done.code == 0 and f"drew {page}" in done.err
+    assert page.read_text(encoding="utf-8").startswith("<!doctype html>")
+
+
+def test_a_single_file_finds_the_config_beside_it(cli, tmp_path):
+    folder = write_llama(tmp_path / "llama")
+    data = cli("audit", str(folder / "model.safetensors"), "--json").data
+    assert data["family"] == "llama" and len(data["layers"][0]["heads"]) == 4
+
+
+def test_flags_from_a_file(cli, bert, tmp_path):
+    config = tmp_path / "audit.toml"
+    config.write_text(f'path = "{bert}"\ntokens = 1e9\nquiet = true\nfail-if = ["coverage < 1"]\n')
+    done = cli("audit", "--config", str(config))
+    assert done.code == 0 and done.out.count("\n") == 1
+    both = cli("audit", "--config", str(config), "--fail-if", "coverage == 1")
+    assert both.code == 1 and "coverage == 1" in both.out
+    config.write_text('fail-if = "coverage < 1"\n')
+    assert "fail-if must be a list of texts" in cli("audit", bert, "--config", str(config)).err
+
+
+def test_help_imports_nothing_heavy():
+    command = [sys.executable, "-X", "importtime", "-m", "certiformer", "audit", "--help"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ})
+    assert done.returncode == 0 and "--fail-if" in done.stdout
+    imported = {line.rpartition("|")[2].strip().partition(".")[0] for line in done.stderr.splitlines()}
+    assert imported.isdisjoint(HEAVY), imported & set(HEAVY)
+
+
+def test_the_command_loads_no_jax(bert, tmp_path):
+    program = (
+        "import sys; from certiformer.cli.main import main; code = main(['audit', sys.argv[1], '--quiet', '--out', sys.argv[2]]);"
+        "print(code, sorted({'jax', 'jaxlib', 'equinox', 'torch'} & set(sys.modules)))"
+    )
+    command = [sys.executable, "-c", program, bert, str(tmp_path / "report.html")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.stdout.splitlines()[-1] == "0 []", done.stderr
+
+
+def test_a_checkpoint_may_not_lead_outside_its_folder(cli, tmp_path):
+    """An index that names a file elsewhere is refused before anything is opened."""
+    folder = tmp_path / "shards"
+    folder.mkdir()
+    (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": {"a": "../secret.safetensors"}}))
+    done = cli("audit", str(folder))
+    assert done.code == 2 and "not a safetensors file of the same folder" in done.err
