@@ -28,11 +28,13 @@ from certiformer.rasp.graph_run import GraphRunner
 from certiformer.rasp.graph_to_simplified import graph_to_simplified
 from certiformer.rasp.inputs import all_inputs
 from certiformer.rasp.library import catalogue
+from certiformer.rasp.meaning import apply
+from certiformer.rasp.operation import Affine, Binary
 from certiformer.rasp.program_to_graph import program_to_graph, translate
 from certiformer.rasp.random_program import random_valid_program
 from certiformer.rasp.validate import validate
-from certiformer.rasp.value import identity
-from certiformer.rasp.values import listed, of_mean, of_sum
+from certiformer.rasp.value import Ratio, identity
+from certiformer.rasp.values import arguments_of, listed, of_mean, of_operation, of_sum
 
 SO_FAR = Select(indices, indices, Comparison.LEQ)
 BEFORE = Select(indices, indices, Comparison.LT)
@@ -286,3 +288,23 @@ def test_a_false_fact_is_noticed():
     graph = program_to_graph(tokens + indices, (1, 2), 3)
     nodes = [replace(node, facts=frozenset({"injective"})) for node in graph.nodes]
     assert fact_faults(replace(graph, nodes=tuple(nodes)), 3)[0].endswith("tokens injective")
+
+
+def test_sums_of_exact_numbers_are_those_of_the_operation():
+    """Over one denominator or one by one: the same values, in order, integers where they are."""
+    halves = listed([Ratio(1, 2), Ratio(1, 3), 0, True, -2])
+    others = listed([Ratio(1, 6), 5, Ratio(-1, 3)])
+    for operation in (Binary("+"), Binary("-"), Affine((Ratio(3, 2), -2), Ratio(1, 7))):
+        found = of_operation(operation, (halves, others)).values
+        assert found == listed([apply(operation, x) for x in arguments_of((halves, others))]).values
+        assert [type(x) for x in found] == [type(x) for x in listed(list(found)).values]
+    assert any(type(x) is int for x in of_operation(Binary("+"), (halves, others)).values)
+    floats = listed([0.1, 0.2])
+    assert of_operation(Binary("+"), (floats, floats)).values == listed([0.2, 0.1 + 0.2, 0.4]).values
+
+
+def test_numbers_with_too_many_digits_are_refused():
+    large = listed([1 << 4000])
+    assert of_operation(Affine((1 << 90,), 0), (large,)).values == (1 << 4090,)
+    with pytest.raises(BadInput, match="more than 4,096 binary digits"):
+        of_operation(Affine((1 << 100,), 0), (large,))

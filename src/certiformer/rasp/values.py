@@ -15,13 +15,13 @@ from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
 from itertools import product
-from math import gcd
+from math import gcd, lcm, prod
 from typing import Any
 
 from certiformer.rasp.graph import Span, ValueSet
 from certiformer.rasp.meaning import Fault, apply
 from certiformer.rasp.operation import TRUTHS, Affine, Binary, Operation, Unary, WithConstant, as_affine, is_exact
-from certiformer.rasp.value import Ratio, Value, all_exact, exact, identity, in_order, reduced
+from certiformer.rasp.value import Ratio, Value, all_exact, canonical, exact, identity, in_order, reduced
 
 MAX_VALUES = 20_000  # in the list of one expression
 MAX_PAIRS = 50_000  # arguments on which a known operation is tried; above, its bounds are computed
@@ -50,15 +50,13 @@ def arguments_of(inputs: Sequence[ValueSet]) -> Iterator[tuple[Value, ...]]:
 
 def size_of(inputs: Sequence[ValueSet]) -> int:
     """How many combinations there are."""
-    size = 1
-    for values in inputs:
-        size *= len(values.values or ())
-    return size
+    return prod(len(values.values or ()) for values in inputs)
 
 
 def of_operation(operation: Operation, inputs: Sequence[ValueSet]) -> ValueSet:
     """The results of an operation; `Fault` when it has no meaning on a listed argument."""
-    return _of_operation(operation, tuple(inputs))
+    affine, listed_numbers = as_affine(operation), all(values.values and all_exact(values.values) for values in inputs)
+    return _of_operation(affine if affine is not None and listed_numbers else operation, tuple(inputs))
 
 
 @lru_cache(maxsize=512)  # every pass asks again for the same nodes
@@ -67,14 +65,14 @@ def _of_operation(operation: Operation, inputs: tuple[ValueSet, ...]) -> ValueSe
     if not all(values.known for values in inputs):
         return UNKNOWN
     if all(values.values is not None for values in inputs):
-        affine = as_affine(operation)
-        integers = affine is not None and all(abs(f) == 1 for f in affine.factors) and all(map(consecutive, inputs))
-        if affine is not None and integers and type(affine.offset) is int:
-            return _sum_of_integers(affine, inputs, undefined)
-        if size_of(inputs) <= MAX_PAIRS:
+        if isinstance(operation, Affine) and all(all_exact(values.values or ()) for values in inputs):
+            plain = type(operation.offset) is int and all(abs(f) == 1 for f in operation.factors)
+            if plain and all(map(consecutive, inputs)):
+                return _sum_of_integers(operation, inputs, undefined)
+            if size_of(inputs) <= MAX_PAIRS:
+                return _capped(ValueSet(_sums(operation, inputs), undefined))
+        elif size_of(inputs) <= MAX_PAIRS:
             return _capped(listed([apply(operation, x) for x in arguments_of(inputs)], undefined))
-        if affine is not None and integers:
-            return _sum_of_integers(affine, inputs, undefined)
         if isinstance(operation, Binary) and operation.symbol in ("and", "or"):  # either of the two is the result
             return _capped(listed([x for values in inputs for x in values.values or ()], undefined))
     return _by_bounds(operation, inputs, undefined)
@@ -97,12 +95,19 @@ def consecutive(values: ValueSet) -> bool:
 
 def _sum_of_integers(affine: Affine, inputs: Sequence[ValueSet], undefined: bool) -> ValueSet:
     """Sums and differences of consecutive integers are consecutive; at N = 1,000 a table would have a million entries."""
-    lists = [values.values or (0,) for values in inputs]
-    ends = [sorted((f * listed[0], f * listed[-1])) for f, listed in zip(affine.factors, lists, strict=True)]
-    low, high = (sum(end[side] for end in ends) + affine.offset for side in (0, 1))
-    if type(low) is not int or type(high) is not int:
-        return ValueSet(None, undefined, Span(exact(low), exact(high), exact(low).denominator))
-    return whole_numbers(low, high, undefined)
+    lists = [[f * x for x in vs.values or (0,)] for f, vs in zip(affine.factors, inputs, strict=True)]
+    return whole_numbers(*(int(sum(map(end, lists)) + affine.offset) for end in (min, max)), undefined=undefined)
+
+
+def _sums(affine: Affine, inputs: Sequence[ValueSet]) -> tuple[Value, ...]:
+    """Sums of exact numbers in order, over one denominator: thousands of fractions would take long to add."""
+    terms = [[exact(f) * exact(x) for x in vs.values or ()] for f, vs in zip(affine.factors, inputs, strict=True)]
+    bottom = lcm(exact(affine.offset).denominator, *(x.denominator for term in terms for x in term))
+    tops = {int(affine.offset * bottom)}
+    for shifts in [[int(x * bottom) for x in term] for term in terms]:
+        tops = {top + shift for top in tops for shift in shifts}
+    canonical(bottom + max(map(abs, tops)))  # numbers with too many digits are refused
+    return tuple([Ratio(top, bottom) if top % bottom else top // bottom for top in sorted(tops)])
 
 
 def _bounds(values: ValueSet) -> Span | None:
@@ -111,8 +116,8 @@ def _bounds(values: ValueSet) -> Span | None:
         return values.span and values.span.plain()
     if not values.values or not all_exact(values.values):
         return None
-    low, high = exact(values.values[0]), exact(values.values[-1])  # lists are in order
-    return Span(low, high, max([x.denominator for x in values.values]))
+    # Lists are in order.
+    return Span(exact(values.values[0]), exact(values.values[-1]), max([x.denominator for x in values.values]))
 
 
 def _by_bounds(operation: Operation, inputs: Sequence[ValueSet], undefined: bool) -> ValueSet:
