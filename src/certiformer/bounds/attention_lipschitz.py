@@ -51,9 +51,9 @@ That they are attained; on random weights the true constant was at most half of 
 
 Example
 -------
->>> round(above(token_lipschitz(1.171060, 0.372585, 8 ** 0.5)), 3)
+>>> round(above(token_lipschitz(1.171060, 0.372585, 8**0.5)), 3)
 8.152
->>> [round(above(each), 2) for each in sequence_lipschitz(1.171060, 0.372585, 8 ** 0.5, 50)]
+>>> [round(above(each), 2) for each in sequence_lipschitz(1.171060, 0.372585, 8**0.5, 50)]
 [86.91, 45.5, 36.45]
 
 Tests

@@ -60,7 +60,7 @@ That a number below the trivial one comes out: with n = 316 for each norm it doe
 Example
 -------
 >>> one = BlockNorms((HeadPair(0.4, 5.0, 0.5, 6.0),), 1.0, 20.0, 1.0, 20.0, hidden=16)
->>> model = PreNorm((one,), width=8, radius=8 ** 0.5, norm=1.0, rows=0.6, rows_l1_squared=30.0, vocabulary=20)
+>>> model = PreNorm((one,), width=8, radius=8**0.5, norm=1.0, rows=0.6, rows_l1_squared=30.0, vocabulary=20)
 >>> round(above(complexity(model, 5.0, 10**14)), 3)
 0.013
 

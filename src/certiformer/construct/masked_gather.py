@@ -54,7 +54,7 @@ That the transformer is small: heads and score tables grow like n^3 per layer.
 
 Example
 -------
->>> window = abs(np.subtract.outer(np.arange(4), np.arange(4))) <= 1            # nobody sees further than a neighbour
+>>> window = abs(np.subtract.outer(np.arange(4), np.arange(4))) <= 1  # nobody sees further than a neighbour
 >>> shape = Shape(tokens=4, width=1, out_tokens=4, out_width=1, layout="sequence")
 >>> no_units, zero = (np.zeros((0, 4)), np.zeros(0), np.zeros((0, 4))), np.zeros(4)
 >>> for kind in ("softmax", "linear"):

@@ -45,8 +45,8 @@ Not certified
 
 Example
     >>> from certiformer.checker.learner_spectrum import chebyshev_bound
-    >>> steps = [1 / (0.505 + 0.495 * c) for c in (0.9238795325112867, 0.3826834323650898, -0.3826834323650898,
-    ...     -0.9238795325112867)]
+    >>> cosines = (0.9238795325112867, 0.3826834323650898, -0.3826834323650898, -0.9238795325112867)
+    >>> steps = [1 / (0.505 + 0.495 * c) for c in cosines]
     >>> bound = chebyshev_bound(steps, 0.01, 1.0)
     >>> bool(0.73 < bound < 0.75)
     True
