@@ -299,6 +299,8 @@ def test_sums_of_exact_numbers_are_those_of_the_operation():
         assert found == listed([apply(operation, x) for x in arguments_of((halves, others))]).values
         assert [type(x) for x in found] == [type(x) for x in listed(list(found)).values]
     assert any(type(x) is int for x in of_operation(Binary("+"), (halves, others)).values)
+    nothing = listed([], undefined=True)
+    assert of_operation(Affine((1, -1), 0), (nothing, others)) == nothing
     floats = listed([0.1, 0.2])
     assert of_operation(Binary("+"), (floats, floats)).values == listed([0.2, 0.1 + 0.2, 0.4]).values
 

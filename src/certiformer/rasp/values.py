@@ -106,7 +106,7 @@ def _sums(affine: Affine, inputs: Sequence[ValueSet]) -> tuple[Value, ...]:
     tops = {int(affine.offset * bottom)}
     for shifts in [[int(x * bottom) for x in term] for term in terms]:
         tops = {top + shift for top in tops for shift in shifts}
-    canonical(bottom + max(map(abs, tops)))  # numbers with too many digits are refused
+    canonical(bottom + max(map(abs, tops), default=0))  # numbers with too many digits are refused
     return tuple([Ratio(top, bottom) if top % bottom else top // bottom for top in sorted(tops)])
 
 
