@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import shlex
 import struct
+import subprocess
+import sys
 
 import ml_dtypes
 import numpy as np
@@ -11,6 +14,7 @@ import pytest
 
 from audit.files.valid import MAKERS, TENSORS, gguf_file, safetensors_file, sharded_folder
 from certiformer.audit.files import open_tensors
+from certiformer.audit.files.refused import COMMAND
 from certiformer.errors import BadInput
 
 
@@ -176,3 +180,19 @@ def test_an_onnx_file_that_points_elsewhere(tmp_path):
     path.write_bytes(model.SerializeToString())
     with pytest.raises(BadInput, match="is stored in another file, which is not opened"):
         open_tensors(path)
+
+
+def test_the_converting_command_does_not_repeat_the_name_of_the_file(tmp_path):
+    name = "x'); print('owned').bin"
+    (tmp_path / name).write_bytes(b"")
+    with pytest.raises(BadInput) as problem:
+        open_tensors(tmp_path / name)
+    assert str(problem.value).count("owned") == 1 and "owned" not in str(problem.value).partition("python -c")[2]
+
+
+def test_the_converting_command_converts(tmp_path):
+    torch = pytest.importorskip("torch")
+    torch.save({"a": torch.ones(2, 3).T}, tmp_path / "m.bin")
+    words = shlex.split(COMMAND.replace("OLD", str(tmp_path / "m.bin")).replace("NEW", str(tmp_path / "m")))
+    subprocess.run([sys.executable, *words[1:]], check=True)
+    assert np.array_equal(open_tensors(tmp_path / "m.safetensors").read("a"), np.ones((3, 2)))
