@@ -7,13 +7,13 @@ Standard library only: the checker reads the same record.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from certiformer.errors import BadInput
+from certiformer.target.description import canonical_text, read_entries, require_canonical, require_entries
 
 FORMAT = "certiformer-automaton-1"
 MAX_PAIRS = 20_000
@@ -143,27 +143,20 @@ class Automaton:
             "accepting": list(self.accepting),
             "transitions": [list(row) for row in self.rows],
         }
-        return json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=True) + "\n"
+        return canonical_text(data)
 
     @staticmethod
     def from_text(text: str | bytes) -> Automaton:
         """The automaton that `to_text` wrote; only the canonical bytes are accepted."""
-        try:
-            data: Any = json.loads(text)
-        except (ValueError, RecursionError):
-            raise BadInput("automaton.json is not valid JSON") from None
-        entries = {"format", "symbols", "states", "start", "accepting", "transitions"}
-        if not isinstance(data, dict) or set(data) != entries or data["format"] != FORMAT:
-            raise BadInput(f"automaton.json does not have exactly the entries of {FORMAT}")
-        lists = [data[name] for name in ("symbols", "states", "accepting", "transitions")]
-        if any(type(part) is not list for part in lists) or any(type(row) is not list for row in data["transitions"]):
+        data, lists = read_entries(text, "automaton.json"), ("symbols", "states", "accepting", "transitions")
+        require_entries(data, "automaton.json", FORMAT, lists, ("start",))
+        if any(type(row) is not list for row in data["transitions"]):
             raise BadInput("automaton.json has an entry that should be a list and is not")
         if any(type(name) is not str for name in (data["start"], *data["accepting"])):
             raise BadInput("automaton.json names a state by something that is not a text")
         rows = tuple(tuple(row) for row in data["transitions"])
         found = Automaton(tuple(data["symbols"]), tuple(data["states"]), data["start"], tuple(data["accepting"]), rows)  # pyright: ignore[reportArgumentType]
-        if found.to_text().encode() != (text.encode() if isinstance(text, str) else text):
-            raise BadInput("automaton.json is not in its canonical form")
+        require_canonical(found.to_text(), text, "automaton.json")
         return found
 
 

@@ -6,13 +6,13 @@ write (any order, any number of operands) are read by `compiler.circuits`.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
 from certiformer.errors import BadInput
+from certiformer.target.description import canonical_text, read_entries, require_canonical, require_entries
 
 FORMAT = "certiformer-gates-1"
 MAX_SIGNALS = 100_000
@@ -105,26 +105,18 @@ class Gates:
             "gates": [[gate.name, gate.table, *gate.operands] for gate in self.gates],
             "outputs": list(self.outputs),
         }
-        return json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=True) + "\n"
+        return canonical_text(data)
 
     @staticmethod
     def from_text(text: str | bytes) -> Gates:
         """The circuit that `to_text` wrote; only the canonical bytes are accepted."""
-        try:
-            data: Any = json.loads(text)
-        except (ValueError, RecursionError):
-            raise BadInput("gates.json is not valid JSON") from None
-        if not isinstance(data, dict) or set(data) != {"format", "inputs", "gates", "outputs"}:
-            raise BadInput(f"gates.json does not have exactly the entries of {FORMAT}")
-        lists = [data[name] for name in ("inputs", "gates", "outputs")]
-        if data["format"] != FORMAT or any(type(part) is not list for part in lists):
-            raise BadInput(f"gates.json is not of the format {FORMAT}")
+        data = read_entries(text, "gates.json")
+        require_entries(data, "gates.json", FORMAT, ("inputs", "gates", "outputs"))
         if any(type(row) is not list or len(row) < 2 for row in data["gates"]):
             raise BadInput("gates.json has a gate that is not a list of its name, its table and its operands")
         gates = tuple(Gate(row[0], row[1], tuple(row[2:])) for row in data["gates"])
         found = Gates(tuple(data["inputs"]), gates, tuple(data["outputs"]))
-        if found.to_text().encode() != (text.encode() if isinstance(text, str) else text):
-            raise BadInput("gates.json is not in its canonical form")
+        require_canonical(found.to_text(), text, "gates.json")
         return found
 
 

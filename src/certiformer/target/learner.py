@@ -6,13 +6,13 @@ rows of the context that are given, weights start at zero. Standard library only
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterable, Mapping
 from importlib import import_module
 from typing import Any, Protocol
 
 from certiformer.errors import BadInput
+from certiformer.target.description import canonical_text, read_entries, require_canonical
 
 FORMAT = "certiformer-learner-1"
 DTYPES = ("float64", "float32", "bfloat16")
@@ -64,15 +64,13 @@ def read_learner(text: str | bytes) -> Learner:
         raise BadInput(f"learner.json describes the learner {str(kind)[:40]!r}, which is none of {', '.join(KINDS)}")
     module, name = KINDS[kind]
     found = getattr(import_module(module), name).from_text(text)
-    if found.to_text().encode() != (text.encode() if isinstance(text, str) else text):
-        raise BadInput("learner.json is not in its canonical form")
+    require_canonical(found.to_text(), text, "learner.json")
     return found
 
 
-def canonical_text(entries: Mapping[str, Any]) -> str:
+def learner_text(entries: Mapping[str, Any]) -> str:
     """The canonical content of `learner.json`."""
-    data = {"format": FORMAT, **entries}
-    return json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False) + "\n"
+    return canonical_text({"format": FORMAT, **entries})
 
 
 def entries_of(text: str | bytes, names: Iterable[str]) -> dict[str, Any]:
@@ -98,10 +96,7 @@ def require_number(value: Any, name: str, least: float = 0.0, strict: bool = Tru
 
 
 def _object(text: str | bytes) -> dict[str, Any]:
-    try:
-        data = json.loads(text)
-    except (ValueError, RecursionError):
-        raise BadInput("learner.json is not valid JSON") from None
-    if not isinstance(data, dict) or "learner" not in data or "format" not in data:
+    data = read_entries(text, "learner.json")
+    if "learner" not in data or "format" not in data:
         raise BadInput("learner.json is not the description of a learner")
     return data

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, fields
 from fractions import Fraction
 
 from certiformer.errors import BadInput
-from certiformer.target.learner import DTYPES, canonical_text, entries_of, require_count, require_number
+from certiformer.target.learner import DTYPES, entries_of, learner_text, require_count, require_number
 
 ATTENTIONS = ("linear", "softmax-pair", "softmax-mirror")
 MAX_FEATURES, MAX_ROWS, MAX_LAYERS = 1_000, 10_000, 1_000
@@ -141,7 +141,7 @@ class LeastSquares:
 
     def to_text(self) -> str:
         """The canonical content of `learner.json`."""
-        return canonical_text(asdict(self))
+        return learner_text(asdict(self))
 
     @staticmethod
     def from_text(text: str | bytes) -> LeastSquares:

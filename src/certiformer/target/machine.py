@@ -8,7 +8,6 @@ Standard library only: the checker reads the same record.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,6 +15,7 @@ from itertools import product
 from typing import Any
 
 from certiformer.errors import BadInput
+from certiformer.target.description import canonical_text, read_entries, require_canonical, require_entries
 
 FORMAT = "certiformer-machine-1"
 MOVES = {"L": -1, "S": 0, "R": 1}
@@ -143,25 +143,18 @@ class Machine:
             "transitions": [list(row) for row in self.rows],
             "missing": self.missing,
         }
-        return json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=True) + "\n"
+        return canonical_text(data)
 
     @staticmethod
     def from_text(text: str | bytes) -> Machine:
         """The machine that `to_text` wrote; only the canonical bytes are accepted."""
-        try:
-            data: Any = json.loads(text)
-        except (ValueError, RecursionError):
-            raise BadInput("machine.json is not valid JSON") from None
-        entries = {"format", "symbols", "states", "halting", "transitions", "missing"}
-        if not isinstance(data, dict) or set(data) != entries or data["format"] != FORMAT:
-            raise BadInput(f"machine.json does not have exactly the entries of {FORMAT}")
-        lists = [data[name] for name in ("symbols", "states", "halting", "transitions")]
-        if any(type(part) is not list for part in lists) or any(type(row) is not list for row in data["transitions"]):
+        data, lists = read_entries(text, "machine.json"), ("symbols", "states", "halting", "transitions")
+        require_entries(data, "machine.json", FORMAT, lists, ("missing",))
+        if any(type(row) is not list for row in data["transitions"]):
             raise BadInput("machine.json has an entry that should be a list and is not")
         rows = tuple(tuple(row) for row in data["transitions"])
         found = Machine(tuple(data["symbols"]), tuple(data["states"]), tuple(data["halting"]), rows, data["missing"])  # pyright: ignore[reportArgumentType]
-        if found.to_text().encode() != (text.encode() if isinstance(text, str) else text):
-            raise BadInput("machine.json is not in its canonical form")
+        require_canonical(found.to_text(), text, "machine.json")
         return found
 
 

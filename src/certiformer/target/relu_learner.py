@@ -20,7 +20,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, fields
 
 from certiformer.errors import BadInput
-from certiformer.target.learner import DTYPES, canonical_text, entries_of, require_count, require_number
+from certiformer.target.learner import DTYPES, entries_of, learner_text, require_count, require_number
 
 LEARNERS = ("relu-least-squares", "relu-logistic", "relu-lasso")
 MAX_FEATURES, MAX_ROWS, MAX_STEPS, MAX_KNOTS = 1_000, 100_000, 1_000, 10_000
@@ -120,7 +120,7 @@ class ReluLearner:
 
     def to_text(self) -> str:
         """The canonical content of `learner.json`."""
-        return canonical_text(asdict(self))
+        return learner_text(asdict(self))
 
     @staticmethod
     def from_text(text: str | bytes) -> ReluLearner:

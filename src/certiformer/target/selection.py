@@ -18,7 +18,7 @@ import math
 from dataclasses import asdict, dataclass, fields
 
 from certiformer.errors import BadInput
-from certiformer.target.learner import DTYPES, canonical_text, entries_of, require_count, require_number
+from certiformer.target.learner import DTYPES, entries_of, learner_text, require_count, require_number
 from certiformer.target.relu_learner import MAX_FEATURES, MAX_ROWS, MAX_STEPS
 
 MAX_STRENGTHS = 100
@@ -104,7 +104,7 @@ class Selection:
 
     def to_text(self) -> str:
         """The canonical content of `learner.json`."""
-        return canonical_text(asdict(self))
+        return learner_text(asdict(self))
 
     @staticmethod
     def from_text(text: str | bytes) -> Selection:

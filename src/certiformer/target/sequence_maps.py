@@ -7,7 +7,6 @@ the plain Python of `answer`; `target.json` stores the sizes and the name. Stand
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
@@ -15,16 +14,12 @@ from itertools import product
 from typing import Any, ClassVar
 
 from certiformer.errors import BadInput
+from certiformer.target.description import canonical_text
 
 NORM = "max"  # the largest absolute error over all outputs and all rows
 MAX_NUMBERS = 20_000_000  # of a whole table, or of the outputs of one sequence
 
 Row = tuple[tuple[Fraction, ...], tuple[Fraction, ...]]
-
-
-def canonical_text(data: dict[str, Any]) -> str:
-    """The canonical content of a `target.json`."""
-    return json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=True) + "\n"
 
 
 @dataclass(frozen=True)
