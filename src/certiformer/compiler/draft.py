@@ -26,10 +26,11 @@ class Feature:
     or_more: bool = False
     snapped: str = ""
 
-    def __hash__(self) -> int:  # asked for often, and slow for thousands of fractions
+    def __hash__(self) -> int:  # asked for often; that of a fraction takes a modular power, so numerators must do
         known = self.__dict__.get("_hash")
         if known is None:
-            known = hash((self.numbers, self.undefined, self.or_more, self.snapped))
+            tops = None if self.numbers is None else tuple([x.numerator for x in self.numbers])
+            known = hash((tops, self.undefined, self.or_more, self.snapped))
             object.__setattr__(self, "_hash", known)
         return known
 

@@ -36,7 +36,7 @@ class Ratio(Fraction):
     True
     """
 
-    __slots__ = ("_hash",)
+    __slots__ = ()
 
     def __eq__(self, other: object) -> bool:
         if type(other) is Ratio:  # lists of thousands are compared
@@ -57,12 +57,7 @@ class Ratio(Fraction):
     def __ge__(self, other: Any) -> bool:
         return float(self) >= other if isinstance(other, float) else Fraction.__ge__(self, other)
 
-    def __hash__(self) -> int:  # that of a fraction takes a modular power, and lists of thousands are looked up often
-        try:
-            return self._hash
-        except AttributeError:
-            self._hash: int = Fraction.__hash__(self)
-            return self._hash
+    __hash__ = Fraction.__hash__
 
 
 def _stay_ratio(name: str) -> None:
@@ -137,6 +132,8 @@ def identity(value: Value) -> tuple[str, Any]:
     if type(value) is tuple:
         kinds = tuple(map(type, value))
         return ("tuple", (kinds, value) if tuple not in kinds else tuple([identity(part) for part in value]))
+    if type(value) is Ratio:  # the hash of a fraction takes a modular power, and lists of thousands are looked up often
+        return ("Ratio", (value.numerator, value.denominator))
     return (type(value).__name__, value)
 
 

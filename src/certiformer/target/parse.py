@@ -58,7 +58,7 @@ def parse_formula(text: str, inputs: int | None = None, tokens: int | None = Non
         raise BadInput(f"a target has 1 to {MAX_INPUTS} variables, not {inputs}")
     if tokens is not None and (inputs is None or tokens < 1 or inputs % tokens):
         raise BadInput(f"{tokens} tokens do not share {inputs} variables equally")
-    parser = _Parser(text, "the formula", inputs, tokens)
+    parser = Parser(text, "the formula", inputs, tokens)
     outputs = parser.outputs()
     parser.expect_end()
     return parser.build.program(parser.count_inputs(), outputs)
@@ -70,7 +70,7 @@ def parse_constant(text: str) -> Program:
     >>> parse_constant("2*pi").nodes
     (('const', '2'), ('const', 'pi'), ('mul', 0, 1))
     """
-    parser = _Parser(text, "the constant", 0)
+    parser = Parser(text, "the constant", 0)
     output = parser.expression()
     parser.expect_end()
     return parser.build.program(1, [output])
@@ -84,7 +84,7 @@ def parse_epsilon(text: str) -> Fraction:
     """
     wanted = "epsilon must be a positive rational number such as 0.1, 1e-3 or 1/100"
     try:
-        parser = _Parser(text, "epsilon", 0)
+        parser = Parser(text, "epsilon", 0)
         value = parser.build.value(parser.expression())
         parser.expect_end()
     except BadInput as error:
@@ -100,7 +100,7 @@ def parse_domain(text: str, dimension: int | None = None) -> Domain:
     >>> print(parse_domain("[0,2*pi]^2"))
     [0, 2*pi] x [0, 2*pi]
     """
-    domain = _Parser(text, "the box", 0).box()
+    domain = Parser(text, "the box", 0).box()
     if dimension is not None and domain.dimension != dimension:
         axes = f"{domain.dimension} {'axis' if domain.dimension == 1 else 'axes'}"
         hint = f"; write {text.strip()}^{dimension} to use one interval for all" if domain.dimension == 1 else ""
@@ -109,7 +109,7 @@ def parse_domain(text: str, dimension: int | None = None) -> Domain:
     return domain
 
 
-class _Parser:
+class Parser:
     """Recursive descent over the tokens; values are node numbers of `build`. With `inputs` = 0, no variable."""
 
     def __init__(self, text: str, what: str, inputs: int | None, input_tokens: int | None = None) -> None:

@@ -100,5 +100,7 @@ def test_the_stored_table_is_the_machine(machine):
         Machine.from_text(text.replace('"format"', '"missing":"halt","format"'))
     with pytest.raises(BadInput, match="not valid JSON"):
         Machine.from_text(text[:-3])
-    with pytest.raises(BadInput, match="exactly the entries"):
+    with pytest.raises(BadInput, match="not a JSON object"):
         Machine.from_text("[]")
+    with pytest.raises(BadInput, match="exactly the entries"):
+        Machine.from_text("{}")
