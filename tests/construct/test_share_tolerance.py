@@ -42,3 +42,13 @@ def test_exact_profiles_cost_nothing():
 
 def test_nothing_to_share():
     assert shared([], 0.1) == []
+
+
+@pytest.mark.parametrize("tolerance", [0.3, 0.2, 0.15, 0.1])
+def test_a_curve_that_fewer_pieces_meet_exactly_is_no_jump(tolerance):
+    """At 0.2 one piece is enough, and two are exact: the search for their smallest error ends above rounding."""
+    curve = Profile(lambda s: np.abs(s - 0.3), 0.0, 1.0)
+    (path,) = shared([curve], tolerance)
+    s = np.linspace(0.0, 1.0, 10_001)
+    assert np.abs(path(s) - np.abs(s - 0.3)).max() <= tolerance
+    assert curve.best(2, tolerance).error <= 1e-11

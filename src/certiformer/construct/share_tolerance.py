@@ -63,7 +63,9 @@ class Profile:
             while (path := self.path(high, pieces)).pieces > pieces:
                 high *= 1.25  # ends: half the range of the values allows a single piece
             low = high / 1.25
-            while (shorter := self.path(low, pieces)).pieces <= pieces and low > self.samples(low).rounding:
+            # A curve that so many pieces meet exactly: chords nearer than the rounding of its values would look like jumps.
+            least = self.samples(high).rounding / MARGIN
+            while low > least and (shorter := self.path(low, pieces)).pieces <= pieces:
                 path, high, low = shorter, low, low / 1.25
             while high - low > ACCURACY * high:
                 middle = (low + high) / 2
