@@ -11,10 +11,18 @@ gap is refused, since it is far more often a forgotten line than an intention).
 
 from __future__ import annotations
 
-import tomllib
 from pathlib import Path
-from typing import Any
+from typing import cast
 
+from certiformer.compiler.text_file import (
+    as_text,
+    as_texts,
+    parse_entries,
+    read_described,
+    split_symbols_of,
+    start_state,
+    transition_rows,
+)
 from certiformer.errors import BadInput
 from certiformer.target.automaton import Automaton
 
@@ -24,16 +32,7 @@ MISSING = ("refuse", "reject")
 
 def read_automaton(path: str | Path) -> Automaton:
     """The automaton of a TOML file."""
-    try:
-        text = Path(path).read_text(encoding="utf-8")
-    except OSError as error:
-        raise BadInput(f"{path} cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise BadInput(f"{path} is not a text file") from None
-    try:
-        return parse_automaton(text)
-    except BadInput as problem:
-        raise BadInput(f"{path}: {problem}") from None
+    return read_described(path, parse_automaton)
 
 
 def parse_automaton(text: str) -> Automaton:
@@ -44,32 +43,22 @@ def parse_automaton(text: str) -> Automaton:
     ...
     certiformer.errors.BadInput: an automaton has one start state, not 2 (A, B)
     """
-    try:
-        data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise BadInput(f"this is not TOML: {error}") from None
-    for name in _NEEDED:
-        if name not in data:
-            raise BadInput(f"the automaton file has no entry {name!r}; it needs {', '.join(_NEEDED)}")
-    for name in data:
-        if name not in _NEEDED + _OPTIONAL:
-            raise BadInput(f"the automaton file has an entry {name!r}; known are {', '.join(_NEEDED + _OPTIONAL)}")
-    if isinstance(data["start"], list):
-        states = ", ".join(map(str, data["start"]))
-        raise BadInput(f"an automaton has one start state, not {len(data['start'])} ({states})")
-    start = _text(data["start"], "start")
-    accepting = tuple(_text(state, "accept") for state in _list(data["accept"], "accept"))
-    rows = tuple(_row(row, number) for number, row in enumerate(_list(data["transitions"], "transitions"), 1))
+    data = parse_entries(text, "automaton", _NEEDED, _OPTIONAL)
+    start = start_state(data, "an automaton")
+    accepting = as_texts(data["accept"], "accept")
+    rows = transition_rows(data["transitions"], 3, "three: state, symbol, next state")
     # In order of appearance, so that the same file always gives the same weights.
     named = dict.fromkeys([start, *(name for row in rows for name in (row[0], row[2])), *accepting])
-    states = _listed(data, "states", tuple(named))
-    symbols = _listed(data, "alphabet", tuple(dict.fromkeys(row[1] for row in rows)))
+    states = as_texts(data["states"], "states") if "states" in data else tuple(named)
+    used = tuple(dict.fromkeys(row[1] for row in rows))
+    symbols = as_texts(data["alphabet"], "alphabet") if "alphabet" in data else used
     if not symbols:
         raise BadInput("the alphabet is empty; list at least one symbol under alphabet or use one in a transition")
-    missing = _text(data.get("missing", "refuse"), "missing")
+    missing = as_text(data.get("missing", "refuse"), "missing")
     if missing not in MISSING:
         raise BadInput(f"missing is one of {', '.join(MISSING)}, not {missing!r}")
-    return completed(symbols, states, start, accepting, rows, missing == "reject")
+    triples = cast("tuple[tuple[str, str, str], ...]", rows)
+    return completed(symbols, states, start, accepting, triples, missing == "reject")
 
 
 def completed(
@@ -124,29 +113,4 @@ def split_word(text: str, automaton: Automaton) -> tuple[str, ...]:
     >>> split_word("1 0 1", twice), split_word("101", twice), split_word("", twice)
     (('1', '0', '1'), ('1', '0', '1'), ())
     """
-    parts = text.split()
-    if len(parts) == 1 and parts[0] not in automaton.symbols and all(len(symbol) == 1 for symbol in automaton.symbols):
-        parts = list(parts[0])
-    return automaton.check_word(parts)
-
-
-def _listed(data: dict[str, Any], name: str, otherwise: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(_text(part, name) for part in _list(data[name], name)) if name in data else otherwise
-
-
-def _text(value: Any, name: str) -> str:
-    if type(value) is not str:
-        raise BadInput(f"{name} holds {value!r}, which is not a text in quotation marks")
-    return value
-
-
-def _list(value: Any, name: str) -> list[Any]:
-    if type(value) is not list:
-        raise BadInput(f"{name} must be a list, not {value!r}")
-    return value
-
-
-def _row(row: Any, number: int) -> tuple[str, str, str]:
-    if type(row) is not list or len(row) != 3:
-        raise BadInput(f"transition {number} is not a list of three: state, symbol, next state")
-    return tuple(_text(part, f"transition {number}") for part in row)  # pyright: ignore[reportReturnType]
+    return automaton.check_word(split_symbols_of(text, automaton.symbols))

@@ -14,13 +14,13 @@ The gates may stand in any order. A truth table of one bit without operands is a
 from __future__ import annotations
 
 import json
-import tomllib
 from pathlib import Path
 from typing import Any
 
 from certiformer.compiler.circuits.bench import parse_bench
 from certiformer.compiler.circuits.blif import parse_blif
 from certiformer.compiler.circuits.definitions import LONGEST_TABLE, Definition, circuit_of
+from certiformer.compiler.text_file import parse_toml, read_described
 from certiformer.errors import BadInput
 from certiformer.target.gates import Gates
 
@@ -33,16 +33,7 @@ def read_circuit(path: str | Path) -> Gates:
     parse = parsers.get(Path(path).suffix.lower())
     if parse is None:
         raise BadInput(f"{path}: a circuit file ends in {', '.join(parsers)}")
-    try:
-        text = Path(path).read_text(encoding="utf-8")
-    except OSError as error:
-        raise BadInput(f"{path} cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise BadInput(f"{path} is not a text file") from None
-    try:
-        return parse(text)
-    except BadInput as problem:
-        raise BadInput(f"{path}: {problem}") from None
+    return read_described(path, parse)
 
 
 def parse_circuit(text: str) -> Gates:
@@ -53,10 +44,7 @@ def parse_circuit(text: str) -> Gates:
     ...
     certiformer.errors.BadInput: the circuit has a cycle: x feeds y feeds x
     """
-    try:
-        return _circuit(tomllib.loads(text))
-    except tomllib.TOMLDecodeError as error:
-        raise BadInput(f"this is not TOML: {error}") from None
+    return _circuit(parse_toml(text))
 
 
 def parse_circuit_json(text: str) -> Gates:
