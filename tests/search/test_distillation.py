@@ -100,7 +100,7 @@ def test_malformed_teachers_are_refused(student, tmp_path, change):
 
 
 def test_sequence_teachers_keep_their_tokens():
-    run = build(teacher(readout="all"), on="[-1,1]^2", eps="0.1", fit_seconds=8)
+    run = build(teacher(readout="all"), on="[-1,1]^2", eps="0.3", fit_seconds=4)
     assert run.certified
     assert run.model.config.tokens == 2 and run.model.config.readout.kind == "all"
 
