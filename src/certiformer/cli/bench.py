@@ -24,6 +24,7 @@ EXAMPLES = """
   certiformer bench check sine-search     # one case
   certiformer bench check --json          # one JSON object
   certiformer bench compile --quick       # a few programs against Tracr
+  certiformer bench train                 # training 1,000 models, against PyTorch one by one
 
 exit codes: 0 every figure was reached, 1 one was not, 2 there are no benchmarks here
 """

@@ -13,6 +13,7 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any
 
+from certiformer.cli.number_lists import is_number_list, spread
 from certiformer.errors import BadInput
 
 _FRACTION = type("Fraction", (str,), {})  # the text of a TOML number with a decimal point
@@ -39,6 +40,14 @@ def read_config(kind: type, verb: str, path: str) -> dict[str, Any]:
     return values
 
 
+def peek(path: str) -> dict[str, Any]:
+    """What the file holds, or nothing when it cannot be read: `read_config` says why."""
+    try:
+        return tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return {}
+
+
 def _converted(value: Any, wanted: Any, key: str, path: str) -> Any:
     """A TOML value as the type of its field."""
     if typing.get_origin(wanted) in (typing.Union, UnionType):
@@ -48,9 +57,11 @@ def _converted(value: Any, wanted: Any, key: str, path: str) -> Any:
         if value in choices and type(value) in map(type, choices):
             return value
         raise BadInput(f"--config {path}: {key} is one of {', '.join(map(str, choices))}, not {value!r}")
+    if is_number_list(wanted):
+        return _numbers(value, typing.get_args(wanted)[0], key, path)
     if typing.get_origin(wanted) is tuple:  # a flag that may be repeated
-        if isinstance(value, list) and all(isinstance(each, str) for each in value):
-            return tuple(value)
+        if isinstance(value, list) and all(type(each) in (str, int, _FRACTION) for each in value):
+            return tuple(map(str, value))
         raise BadInput(f"--config {path}: {key} must be a list of texts, not {value!r}")
     if wanted is str and type(value) in (str, int, _FRACTION):
         return str(value)
@@ -60,3 +71,16 @@ def _converted(value: Any, wanted: Any, key: str, path: str) -> Any:
         return value
     words = {str: "a text", float: "a number", int: "a whole number", bool: "true or false"}
     raise BadInput(f"--config {path}: {key} must be {words[wanted]}, not {value!r}")
+
+
+def _numbers(value: Any, wanted: type, key: str, path: str) -> tuple[Any, ...]:
+    """A list of numbers, or the text of one as on the command line (`"1:16"`)."""
+    parts = value if isinstance(value, list) else [value]
+    texts = [text for part in parts for text in (spread(part) if isinstance(part, str) else [part])]
+    try:
+        if any(isinstance(text, bool | list | dict) for text in texts):
+            raise ValueError
+        return tuple(wanted(str(text)) for text in texts)
+    except ValueError:
+        words = "whole numbers" if wanted is int else "numbers"
+        raise BadInput(f"--config {path}: {key} must be a list of {words}, not {value!r}") from None

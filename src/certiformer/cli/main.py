@@ -5,7 +5,7 @@
 | 0 | certified, or done |
 | 1 | refuted, or refused by the checker; a gap or a condition that is met in an audit |
 | 2 | bad usage, bad input, or an *invalid* claim |
-| 3 | undecided, or proved by the search only |
+| 3 | undecided, or proved by the search only; a study whose jobs are not all done |
 | 70 | a defect of certiformer (`CERTIFORMER_DEBUG=1` shows where) |
 | 130, 141 | interrupted; nobody reads the output any more |
 """
@@ -32,6 +32,7 @@ VERBS = {
     "show": "the claim of a run folder in one sentence, and what it does not say",
     "export": "hand the transformer to ONNX, PyTorch or Hugging Face",
     "theorem": "the theorems behind it all: statements, assumptions, sources",
+    "rates": "measure how fast errors fall: studies with slopes, intervals and pictures",
     "bench": "repeat the figures we claim, on this machine",
 }
 
@@ -48,10 +49,11 @@ start here:
   certiformer compile reverse --length 16                           # a program becomes a proved transformer
   certiformer run runs/reverse "a b c"                              # tokens in, tokens out
   certiformer audit model.safetensors --heads 12                    # what theorems say about a trained checkpoint
+  certiformer rates jackson                                         # how fast the error falls with the size
   python -m certiformer                                             # a short demonstration"""
 
 # What a verb works on beside its usual thing; each has a module of its own.
-KINDS = {"compile": ("machine", "automaton", "circuit", "incontext")}
+KINDS = {"compile": ("machine", "automaton", "circuit", "incontext"), "rates": ("pod", "show")}
 UNLISTED = ("demo",)  # what `python -m certiformer` runs
 BUG_CODE, INTERRUPTED_CODE, CLOSED_PIPE_CODE = 70, 130, 141
 
@@ -98,6 +100,8 @@ def _dispatch(given: list[str], terminal: Terminal) -> int:
     if rest and rest[0] in KINDS.get(verb, ()):
         name, verb, rest = f"{verb}_{rest[0]}", f"{verb} {rest[0]}", rest[1:]
     module = import_module(f"certiformer.cli.{name}")
+    if hasattr(module, "choose"):  # the flags depend on the first argument
+        module, verb, rest = module.choose(verb, rest)
     options = parse(module, verb, rest, terminal)
     if isinstance(options, int):
         return options

@@ -9,13 +9,12 @@ import re
 import sys
 from collections.abc import Sequence
 from dataclasses import fields
-from types import ModuleType
 from typing import Annotated, Any
 
 import tyro
 from tyro.conf import arg
 
-from certiformer.cli.config_file import read_config
+from certiformer.cli.config_file import peek, read_config
 from certiformer.cli.terminal import Terminal
 
 Flag = Annotated[bool, arg(help_behavior_hint="")]
@@ -29,8 +28,9 @@ _BOX_LINES = re.compile(r"[╭╮╰╯│─┌┐└┘|]+|^\++|-{3,}|\+-+|\x1
 _FOOTER = re.compile(r"For full helptext.*", re.DOTALL)
 
 
-def parse(module: ModuleType, verb: str, arguments: Sequence[str], terminal: Terminal) -> Any:
-    """The options of a verb, or the exit code when there is nothing to run: 0 after help, 2 after a usage error."""
+def parse(module: Any, verb: str, arguments: Sequence[str], terminal: Terminal) -> Any:
+    """The options of a verb (`module` has its `Options`, `SUMMARY` and `EXAMPLES`), or the exit code when there is nothing
+    to run: 0 after help, 2 after a usage error."""
     given = [_as_value(argument) for argument in arguments]
     default = _defaults(module.Options, verb, given)
     if os.environ.get("NO_COLOR"):
@@ -105,6 +105,12 @@ def _has_default(field: Any) -> bool:
     from dataclasses import MISSING
 
     return field.default is not MISSING or field.default_factory is not MISSING
+
+
+def given_config(given: Sequence[str]) -> dict[str, Any]:
+    """The keys of `--config` as they stand in the file, unchecked; nothing where there is no such file."""
+    path = _config_path(given)
+    return {} if path is None else peek(path)
 
 
 def _config_path(given: Sequence[str]) -> str | None:

@@ -3,6 +3,8 @@
 from certiformer.spectrum.decay import Decay as Decay
 from certiformer.spectrum.decay import decay_exponent as decay_exponent
 from certiformer.spectrum.lanczos import largest_by_lanczos as largest_by_lanczos
+from certiformer.spectrum.line import Line as Line
+from certiformer.spectrum.line import fit_line as fit_line
 from certiformer.spectrum.norms import Norms as Norms
 from certiformer.spectrum.norms import norms as norms
 from certiformer.spectrum.products import product_values as product_values

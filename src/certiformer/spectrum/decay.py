@@ -12,9 +12,9 @@ import numpy as np
 from jaxtyping import Float
 
 from certiformer.errors import BadInput
+from certiformer.spectrum.line import fit_line
 
 FEWEST = 4  # points of a line whose slope has an interval
-RESAMPLES = 500
 
 
 @dataclass(frozen=True)
@@ -54,16 +54,7 @@ def decay_exponent(
         )
     k = np.arange(first, last + 1, dtype=np.float64)
     x, y = np.log(k), np.log(values[first - 1 : last])
-    centred = x - x.mean()
-    spread = float(centred @ centred)
-    slope = float(centred @ y) / spread
-    residuals = y - y.mean() - slope * centred
-    # Residuals of a fit with two parameters are too small by this factor.
-    widened = residuals * np.sqrt(len(k) / (len(k) - 2))
-    draws = np.random.default_rng(seed).choice(widened, size=(RESAMPLES, len(k)))
-    slopes = slope + draws @ centred / spread
-    low, high = np.quantile(-slopes, [(1 - level) / 2, (1 + level) / 2])
-    total = float(((y - y.mean()) ** 2).sum())
-    straight = 1.0 if total == 0 else 1 - float(residuals @ residuals) / total
-    constant = float(np.max(k ** (-slope) * values[first - 1 : last]))
-    return Decay(-slope, (float(low), float(high)), (first, last), constant, straight)
+    line = fit_line(x, y, level, seed)
+    low, high = line.interval
+    constant = float(np.max(k ** (-line.slope) * values[first - 1 : last]))
+    return Decay(-line.slope, (-high, -low), (first, last), constant, line.straightness)

@@ -1,0 +1,156 @@
+"""One study from its jobs to its folder: run what is missing, summarise, draw, say what came out."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from certiformer.cli.progress import progress_for
+from certiformer.cli.rates_tables import say_result
+from certiformer.cli.terminal import Terminal
+from certiformer.errors import BadInput
+
+if TYPE_CHECKING:
+    from certiformer.rates.study import Result, Study
+    from certiformer.sweep import Job, Progress, Row, Store
+
+RUN, STORE = "run.json", "store"  # what was asked, written before anything else; and the finished jobs
+WRITTEN = ("report.html", "result.json", "tables.md", "tables.tex", RUN, STORE)
+UNFINISHED, INTERRUPTED = 3, 130
+
+
+@dataclass(frozen=True)
+class Finished:
+    """What became of the jobs of a run."""
+
+    rows: list[Row]
+    jobs: dict[str, Any]  # total, done, missing, failed
+
+
+def run_study(study: Study, options: Any, terminal: Terminal) -> int:
+    """Run the study; returns the exit code."""
+    began = time.monotonic()
+    chosen = study.options(**{each.name: getattr(options, each.name) for each in fields(study.options)})
+    jobs = study.jobs(chosen)
+    out = Path(options.out if options.out is not None else f"runs/rates-{study.name}")
+    require_place(out, study.name)
+    out.mkdir(parents=True, exist_ok=True)
+    asked = {"study": study.name, "command": terminal.command, "options": _writable(asdict(chosen))}
+    (out / RUN).write_text(json.dumps(asked, indent=1) + "\n", encoding="utf-8")
+    try:
+        done = _measure(study, jobs, options, out, terminal)
+    except KeyboardInterrupt:
+        kept = f"what was finished is in {options.store or out / STORE}"
+        return terminal.error(f"interrupted; {kept}, and the same command goes on: {terminal.command}", INTERRUPTED)
+    data, notes = _written(study, chosen, done, out)
+    seconds = round(time.monotonic() - began, 3)
+    if terminal.json:
+        terminal.emit({**data, "seconds": seconds, "directory": str(out), "notes": notes})
+    else:
+        say_result(data, out, seconds, terminal)
+    for note in notes:
+        terminal.note(f"note: {note}")
+    return 0 if data["jobs"]["done"] == data["jobs"]["total"] else UNFINISHED
+
+
+def _measure(study: Study, jobs: Sequence[Job], options: Any, out: Path, terminal: Terminal) -> Finished:
+    """The rows of all jobs, computed now or before, and which are missing."""
+    from certiformer.sweep import Store, open_tracker, run_jobs, to_csv
+
+    tracker = None if options.tracker is None else open_tracker(options.tracker)
+    with Store(options.store or out / STORE, say=terminal.note) as store:
+        with progress_for(terminal) as show:
+
+            def report(standing: Progress) -> None:
+                left = standing.total - standing.done - standing.failed
+                show("measuring", standing.computed, standing.computed + left, progress_note(standing))
+
+            rows = run_jobs(jobs, store, options.engine, options.workers, report, tracker)
+        if options.csv is not None:
+            functions = {job.function for job in jobs}
+            count = to_csv(store, options.csv, functions.pop() if len(functions) == 1 else None)
+            terminal.note(f"wrote {count:,} rows to {options.csv}")
+        return Finished(rows, standing_of(store, jobs))
+
+
+def progress_note(standing: Progress) -> str:
+    """How many jobs are done, and how fast.
+
+    >>> from types import SimpleNamespace
+    >>> progress_note(SimpleNamespace(done=6, failed=1, total=8, computed=3, seconds=90.0))
+    '6 of 8 jobs, 1 failed, 2 a minute'
+    """
+    failed = f", {standing.failed} failed" if standing.failed else ""
+    rate = ""
+    if standing.computed and standing.seconds > 0:
+        speed = standing.computed / standing.seconds
+        rate = f", {speed:.3g} a second" if speed >= 1 else f", {60 * speed:.3g} a minute"
+    return f"{standing.done} of {standing.total} jobs{failed}{rate}"
+
+
+def standing_of(store: Store, jobs: Sequence[Job]) -> dict[str, Any]:
+    """Which jobs are done, which are missing and which have failed."""
+    wanted = {job.id: job for job in jobs}
+    lost = {job.id for job in store.missing(list(wanted.values()))}
+    failed = {job.id: reason for job, reason in store.failed() if job.id in lost}
+    return {
+        "total": len(wanted),
+        "done": len(wanted) - len(lost),
+        "missing": [name for name in wanted if name in lost and name not in failed],
+        "failed": [{"id": name, "reason": reason} for name, reason in failed.items()],
+    }
+
+
+def _written(study: Study, chosen: Any, done: Finished, out: Path) -> tuple[dict[str, Any], list[str]]:
+    from certiformer.report.rates_data import plain
+    from certiformer.report.rates_files import write_study
+
+    result = study.summary(done.rows, chosen) if done.rows else _nothing(study, chosen)
+    data = {**plain(result), "jobs": done.jobs}
+    gone = len(done.jobs["missing"]) + len(done.jobs["failed"])
+    if gone and done.rows:
+        data["limits"] = [
+            *data["limits"],
+            f"{gone} of {done.jobs['total']} jobs gave no result; run it again to add them.",
+        ]
+    _, notes = write_study(data, out)
+    return data, notes
+
+
+def _nothing(study: Study, chosen: Any) -> Result:
+    from certiformer.rates.study import Result
+
+    limits = ["No job has finished, so nothing was measured."]
+    return Result(study.name, study.question, asdict(chosen), [], limits=limits)
+
+
+def require_place(out: Path, name: str) -> None:
+    """Refuse a folder that holds anything but an earlier run of the same study."""
+    if out.exists() and not out.is_dir():
+        raise BadInput(f"{out} is a file; a run of a study is a folder")
+    present = {path.name for path in out.iterdir()} if out.exists() else set()
+    foreign = {each for each in present if each not in WRITTEN and not each.startswith(("figure-", "."))}
+    if present and (foreign or RUN not in present):
+        raise BadInput(f"{out} is not empty and not an earlier run of a study; choose another --out")
+    if present and (found := study_of(out)) != name:
+        raise BadInput(f"{out} holds a run of the study {found!r}, not {name!r}; choose another --out")
+
+
+def study_of(folder: Path) -> str:
+    """Which study a folder belongs to."""
+    try:
+        found = json.loads((folder / RUN).read_text(encoding="utf-8"))
+        return str(found["study"])
+    except (OSError, ValueError, TypeError, KeyError):
+        raise BadInput(f"{folder / RUN} does not say which study this is; choose another --out") from None
+
+
+def _writable(value: Any) -> Any:
+    """JSON has no infinity: such numbers are written as words."""
+    from certiformer.report.rates_data import plain
+
+    return plain({"options": value})["options"]

@@ -1,0 +1,32 @@
+"""Engines by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from certiformer.errors import BadInput
+from certiformer.sweep.cores import Cores
+from certiformer.sweep.here import Here
+from certiformer.sweep.pool import Pool
+
+ENGINES = ("here", "cores", "ray", "ray://HOST:PORT", "HOST:PORT", "auto")
+
+
+def open_pool(engine: str, workers: int | None, say: Callable[[str], None]) -> Pool:
+    """The workers of an engine; `workers` limits how many (default: one per core of the machine or the cluster).
+
+    >>> open_pool("magic", None, print)
+    Traceback (most recent call last):
+    certiformer.errors.BadInput: there is no engine 'magic': choose here, cores, ray, ray://HOST:PORT, HOST:PORT or auto
+    """
+    if workers is not None and workers < 1:
+        raise BadInput(f"{workers} workers cannot work: give a number from 1")
+    if engine == "here":
+        return Here(say)
+    if engine == "cores":
+        return Cores(workers)
+    if engine in ("ray", "auto") or engine.rpartition(":")[2].isdigit():
+        from certiformer.sweep.cluster import Cluster
+
+        return Cluster(engine, workers)
+    raise BadInput(f"there is no engine {engine!r}: choose {', '.join(ENGINES[:-1])} or {ENGINES[-1]}")
