@@ -160,3 +160,10 @@ def test_scales_have_room_for_everything():
 
 def test_nasty_names_survive_as_they_are():
     assert NASTY in plain(example())["findings"]
+
+
+def test_a_picture_comes_before_many_sentences():
+    few, many = (write_rates(plain(example(findings=[f"finding {i}" for i in range(n)]))) for n in (2, 9))
+    assert few.index("finding 1") < few.index("<h2>Rates</h2>")
+    assert many.index("<h2>Rates</h2>") < many.index("finding 0") < many.index("finding 8")
+    assert many.count("finding 3") == few.count("finding 1") == 1

@@ -24,6 +24,7 @@ from certiformer.report.style import CSS
 
 _HASH = base64.b64encode(hashlib.sha256(SCRIPT.encode("utf-8")).digest()).decode("ascii")
 _POLICY = f"default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'sha256-{_HASH}'"
+FEW = 4  # so many sentences may stand before the first picture
 _NOT_SAID = "Errors are measured on samples, not proved; a slope speaks of the window it was fitted on."
 
 
@@ -38,6 +39,7 @@ def write_rates(data: Mapping[str, Any]) -> str:
             f'<h1 class="mono">{escape(title)}</h1>',
             _claim(data),
             _section("Rates", f'<div class="figures">{charts}</div>' if charts else ""),
+            _section("What was found", _findings(data) if _many(data) else ""),
             _section("Slopes and theories", slopes(series)),
             _section("Pictures", f'<div class="figures">{pictures}</div>' if pictures else ""),
             _section("Tables", _tables(data.get("tables") or ())),
@@ -66,12 +68,19 @@ def _claim(data: Mapping[str, Any]) -> str:
     jobs = data.get("jobs") or {"done": 0, "total": 0}
     whole = jobs["done"] == jobs["total"]
     word = "measured" if whole else f"incomplete: {jobs['done']} of {jobs['total']} jobs"
-    findings = "".join(f"<li>{escape(text)}</li>" for text in data.get("findings") or ())
-    found = f'<ul class="findings">{findings}</ul>' if findings else "<p>Nothing was found out yet.</p>"
     return (
         f'<div class="claim {"good" if whole else "weak"}"><span class="badge">{escape(word)}</span>'
-        f'<p class="sentence">{escape(data["question"])}</p>{found}</div>'
+        f'<p class="sentence">{escape(data["question"])}</p>{"" if _many(data) else _findings(data)}</div>'
     )
+
+
+def _many(data: Mapping[str, Any]) -> bool:
+    return len(data.get("findings") or ()) > FEW
+
+
+def _findings(data: Mapping[str, Any]) -> str:
+    findings = "".join(f"<li>{escape(text)}</li>" for text in data.get("findings") or ())
+    return f'<ul class="findings">{findings}</ul>' if findings else "<p>Nothing was found out yet.</p>"
 
 
 def _tables(tables: Sequence[Mapping[str, Any]]) -> str:
