@@ -99,3 +99,4 @@ def test_losses_are_what_they_say():
     shares = np.exp(outputs) / np.exp(outputs).sum(axis=1, keepdims=True)
     expected = -np.mean(np.log(shares[[0, 1], [1, 0]]))
     assert np.isclose(LOSSES["cross-entropy"](jnp.asarray(outputs), jnp.array([1, 0])), expected, rtol=1e-14)
+    assert LOSSES["value"](jnp.array([1.0, 4.0]), jnp.array(7.0)) == 2.5

@@ -24,8 +24,14 @@ def cross_entropy(outputs: Float[Array, "batch classes"], wanted: Num[Array, " b
     return -jnp.mean(jnp.take_along_axis(jax.nn.log_softmax(outputs), wanted[:, None].astype(int), axis=-1))
 
 
+def value(outputs: Float[Array, "*outputs"], wanted: Num[Array, "*wanted"]) -> Float[Array, ""]:
+    """The mean of the outputs themselves, whatever is wanted: for functions that compute what is to be small."""
+    return jnp.mean(outputs)
+
+
 LOSSES: dict[str, Callable[..., Float[Array, ""]]] = {
     "squared": squared,
     "sup": largest,
     "cross-entropy": cross_entropy,
+    "value": value,
 }

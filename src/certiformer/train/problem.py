@@ -28,13 +28,13 @@ class Problem:
     - `apply(params, x)`: outputs for a batch.
     - `draw(key, member, shared)`: a batch (x, y); `member` holds what this member alone learns from (its target, say),
       `shared` what all of them do (a data set, say).
-    - `loss`: squared, sup or cross-entropy.
+    - `loss`: squared, sup, cross-entropy, or value (the outputs are what is minimised).
     - `judge(params, member, shared)`: the number by which weights are judged after every record (a test error, say);
       without it that is the mean loss over the record.
     """
 
-    apply: Callable[[Params, Array], Array]
-    draw: Callable[[Array, Data, Data], tuple[Array, Array]]
+    apply: Callable[[Params, Any], Array]
+    draw: Callable[[Array, Data, Data], tuple[Any, Array]]
     loss: str = "squared"
     judge: Callable[[Params, Data, Data], Float[Array, ""]] | None = None
 

@@ -32,7 +32,6 @@ from functools import partial
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 from jaxtyping import Array, Float
 
 from certiformer.compiled.exhaustive import batches
@@ -44,6 +43,7 @@ from certiformer.compiler.driver import Compiled
 from certiformer.errors import BadInput
 from certiformer.model.config import Config
 from certiformer.rasp.inputs import count_inputs
+from certiformer.train import Optimiser, Problem, train
 
 FITTED = 4096  # inputs that the code is trained on
 STARTS, STEPS, RATE = 8, 1500, 0.05
@@ -146,33 +146,37 @@ def _spread(states: list[State]) -> np.ndarray:
 def _trained(states: list[State], start: np.ndarray, ridge: float) -> np.ndarray:
     """The code that Adam reaches."""
     moments = tuple(
-        (jnp.asarray(np.cov(state.streams.T, bias=True).reshape(len(start), -1)), jnp.asarray(state.columns))
+        (np.cov(state.streams.T, bias=True).reshape(len(start), -1), state.columns)
         for state in states
         if state.columns.shape[1]
     )
-    return np.asarray(_descend(moments, jnp.asarray(_spread(states)), jnp.asarray(start), ridge))
+    spread = _spread(states)
+    adam = Optimiser("adam", RATE, schedule="cosine")
+    reached = train(
+        PROBLEM,
+        start[None],
+        seeds=np.zeros(1, int),
+        optimiser=adam,
+        steps=STEPS,
+        shared=(moments, spread, np.float64(ridge)),
+        record=STEPS,
+    )
+    return np.asarray(_code(reached.params[0], jnp.asarray(spread)))
 
 
-@jax.jit
-def _descend(
-    moments: tuple[tuple[Array, Array], ...], spread: Array, start: Float[Array, "own width"], ridge: float
-) -> Float[Array, "own width"]:
-    optimiser = optax.adam(optax.cosine_decay_schedule(RATE, STEPS))
+def _code(free: Float[Array, "own width"], spread: Float[Array, " own"]) -> Float[Array, "own width"]:
+    return jnp.linalg.qr(free)[0] / spread[:, None]
 
-    def code(free: Array) -> Array:
-        return jnp.linalg.qr(free)[0] / spread[:, None]
 
-    def left_over(free: Array) -> Array:
-        return sum((_left(gram, columns, code(free), ridge) for gram, columns in moments), jnp.zeros(()))
+def _log_left_over(free: Float[Array, "own width"], given: tuple) -> Float[Array, ""]:
+    """The logarithm of what the best readers of all states leave over."""
+    moments, spread, ridge = given
+    left = (_left(gram, columns, _code(free, spread), ridge) for gram, columns in moments)
+    return jnp.log(sum(left, jnp.zeros(())) + 1e-14)
 
-    def step(_: Array, state: tuple) -> tuple:
-        free, memory = state
-        slope = jax.grad(lambda z: jnp.log(left_over(z) + 1e-14))(free)
-        change, memory = optimiser.update(slope, memory)
-        return optax.apply_updates(free, change), memory
 
-    free, _ = jax.lax.fori_loop(0, STEPS, step, (start, optimiser.init(start)))
-    return code(free)
+# Every step sees all of the data.
+PROBLEM = Problem(_log_left_over, lambda key, member, shared: (shared, jnp.zeros(())), loss="value")
 
 
 def _left(gram: Array, columns: Array, code: Array, ridge: float) -> Array:
