@@ -25,7 +25,15 @@ def test_auto_returns_the_smallest_proved_candidate():
 
 
 # Which methods apply to the sine: all of them but the one for affine targets.
-@pytest.mark.parametrize("name", [name for name in AUTO if name != "gather"])
+# The three that take ten seconds each run only when asked for.
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.slow if "temperatures" in name or name == "voronoi" else ())
+        for name in AUTO
+        if name != "gather"
+    ],
+)
 def test_auto_is_never_larger_than_a_single_method(name):
     best = build("sin(x1)", **SINE, fit_seconds=5).summary()["nonzero"]
     alone = build("sin(x1)", **SINE, method=name)
