@@ -29,7 +29,9 @@ class Feature:
     def __hash__(self) -> int:  # asked for often; that of a fraction takes a modular power, so numerators must do
         known = self.__dict__.get("_hash")
         if known is None:
-            tops = None if self.numbers is None else tuple([x.numerator for x in self.numbers])
+            tops = self.numbers
+            if tops is not None and set(map(type, tops)) != {int}:
+                tops = tuple([x.numerator for x in tops])
             known = hash((tops, self.undefined, self.or_more, self.snapped))
             object.__setattr__(self, "_hash", known)
         return known
