@@ -169,7 +169,7 @@ def test_without_ray_a_sentence_says_what_to_install(tmp_path, monkeypatch):
 
 def test_without_the_client_of_ray_too(tmp_path, monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "grpc" else True)
-    with Store(tmp_path) as store, pytest.raises(MissingExtra, match=r"pip install 'ray\[client\]'$"):
+    with Store(tmp_path) as store, pytest.raises(MissingExtra, match=r"pip install 'certiformer\[ray\]'$"):
         run_jobs([Job("sweep.sample_jobs:square", {"x": 1})], store, "ray://127.0.0.1:10001")
 
 

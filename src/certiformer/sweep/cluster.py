@@ -133,7 +133,7 @@ def _library(engine: str) -> ModuleType:
     if importlib.util.find_spec("ray") is None:
         raise MissingExtra(f"the engine {engine} needs Ray, which is not installed: pip install 'certiformer[ray]'")
     if engine.startswith("ray://") and importlib.util.find_spec("grpc") is None:
-        raise MissingExtra("addresses with ray:// need the client of Ray: pip install 'ray[client]'")
+        raise MissingExtra("addresses with ray:// need the client of Ray: pip install 'certiformer[ray]'")
     import ray
 
     return ray
