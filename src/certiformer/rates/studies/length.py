@@ -20,6 +20,7 @@ from certiformer.model import Transformer
 from certiformer.rates.length_construction import exponential_memory, graph_model
 from certiformer.rates.sequence_batches import graph_moments, graph_values, member_of, mixed_batches
 from certiformer.rates.sequence_models import fresh_errors, learn, options_of
+from certiformer.rates.sequence_options import PAPER, SequenceOptions
 from certiformer.rates.sequence_rows import FEWEST_SEEDS, errors, missing, select, shown
 from certiformer.rates.sequence_targets import causal_matrix, constant_error
 from certiformer.rates.slopes import fitted_series
@@ -40,49 +41,12 @@ QUESTION = "What happens at lengths that were not trained?"
 
 
 @dataclass(frozen=True)
-class Options:
-    length: int = 16
-    """tokens of a sequence in training"""
+class Options(SequenceOptions):
     lengths: tuple[int, ...] = (16, 24, 32, 64)
     """tokens of a sequence in the tests"""
-    width: int = 24
-    """width n of the transformers, also of their keys and values"""
-    hidden: int = 64
-    """width of their feed-forward layers"""
-    depth: int = 1
-    """feed-forward layers on either side of the attention"""
-    units: int = 128
-    """units of the linear network"""
-    gated_units: int = 32
-    """units of the gated network"""
-    steps: int = 3000
-    """training steps of the transformers"""
-    rate: float = 5e-3
-    """largest learning rate of the transformers"""
-    recurrent_steps: int = 2000
-    """training steps of the recurrent networks"""
-    linear_rate: float = 1e-3
-    """largest learning rate of the linear network"""
-    gated_rate: float = 1e-2
-    """largest learning rate of the gated network"""
-    batch: int = 32
-    """sequences in a batch"""
-    seeds: int = 3
-    """independent runs"""
-    seed: int = 0
-    """number of the first run"""
 
 
-FULL = {
-    "length": 32,
-    "lengths": (32, 48, 64, 128, 256),
-    "width": 32,
-    "hidden": 128,
-    "depth": 3,
-    "gated_units": 128,
-    "steps": 12000,
-    "rate": 2e-3,
-}
+FULL = {**PAPER, "lengths": (32, 48, 64, 128, 256)}
 
 
 def run(config: dict[str, Any]) -> list[Row]:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from certiformer.rates.sequence_models import train_on_matrices
+from certiformer.rates.sequence_options import PAPER, SequenceOptions
 from certiformer.rates.sequence_targets import (
     Matrix,
     causal_floor,
@@ -35,57 +36,20 @@ NETWORKS = ("transformer", "linear", "patient", "gated")
 
 
 @dataclass(frozen=True)
-class Options:
-    length: int = 16
-    """tokens of a sequence"""
+class Options(SequenceOptions):
     count: int = 5
     """inputs at either end that change places"""
     filter: int = 5
     """length of the random filter"""
-    width: int = 24
-    """width n of the transformer, also of its keys and values"""
-    hidden: int = 64
-    """width of its feed-forward layers"""
-    depth: int = 1
-    """feed-forward layers on either side of the attention"""
-    units: int = 128
-    """units of the linear network"""
-    gated_units: int = 32
-    """units of the gated network"""
     steps: int = 5000
     """training steps of the transformer"""
-    rate: float = 5e-3
-    """largest learning rate of the transformer"""
-    recurrent_steps: int = 2000
-    """training steps of the recurrent networks"""
-    linear_rate: float = 1e-3
-    """largest learning rate of the linear network"""
     patient_steps: int = 4000
     """training steps of the linear network when it is trained patiently"""
     patient_rate: float = 3e-3
     """largest learning rate of the linear network then"""
-    gated_rate: float = 1e-2
-    """largest learning rate of the gated network"""
-    batch: int = 32
-    """sequences in a batch"""
-    seeds: int = 3
-    """independent runs"""
-    seed: int = 0
-    """number of the first run"""
 
 
-FULL = {
-    "length": 32,
-    "count": 10,
-    "width": 32,
-    "hidden": 128,
-    "depth": 3,
-    "gated_units": 128,
-    "steps": 20000,
-    "rate": 2e-3,
-    "recurrent_steps": 8000,
-    "patient_steps": 12000,
-}
+FULL = {**PAPER, "count": 10, "steps": 20000, "recurrent_steps": 8000, "patient_steps": 12000}
 
 
 def targets(config: dict[str, Any]) -> dict[str, Matrix]:

@@ -19,6 +19,7 @@ from certiformer.model import Transformer
 from certiformer.rates.order_construction import exact_model, relabelled_model, reordered_model
 from certiformer.rates.sequence_batches import graph_moments, member_of, mixed_batches
 from certiformer.rates.sequence_models import fresh_errors, learn, options_of, sequence_transformer, train_on_matrices
+from certiformer.rates.sequence_options import PAPER, SequenceOptions
 from certiformer.rates.sequence_targets import (
     causal_floor,
     causal_floor_l1,
@@ -39,50 +40,12 @@ FIRST = ("embed.", "code.", "blocks.0.")  # the tensors of the first pointwise l
 
 
 @dataclass(frozen=True)
-class Options:
-    length: int = 16
-    """tokens of a sequence"""
+class Options(SequenceOptions):
     counts: tuple[int, ...] = (0, 1, 3, 5)
     """inputs at either end that change places; the largest one also in the parts adapted and built"""
-    width: int = 24
-    """width n of the transformer, also of its keys and values"""
-    hidden: int = 64
-    """width of its feed-forward layers"""
-    depth: int = 1
-    """feed-forward layers on either side of the attention"""
-    units: int = 128
-    """units of the linear network"""
-    gated_units: int = 32
-    """units of the gated network"""
-    steps: int = 3000
-    """training steps of the transformer"""
-    rate: float = 5e-3
-    """largest learning rate of the transformer"""
-    recurrent_steps: int = 2000
-    """training steps of the recurrent networks"""
-    linear_rate: float = 1e-3
-    """largest learning rate of the linear network"""
-    gated_rate: float = 1e-2
-    """largest learning rate of the gated network"""
-    batch: int = 32
-    """sequences in a batch"""
-    seeds: int = 3
-    """independent runs"""
-    seed: int = 0
-    """number of the first run"""
 
 
-FULL = {
-    "length": 32,
-    "counts": (0, 1, 2, 5, 10),
-    "width": 32,
-    "hidden": 128,
-    "depth": 3,
-    "gated_units": 128,
-    "steps": 12000,
-    "rate": 2e-3,
-    "recurrent_steps": 4000,
-}
+FULL = {**PAPER, "counts": (0, 1, 2, 5, 10), "recurrent_steps": 4000}
 
 
 def run(config: dict[str, Any]) -> list[Row]:

@@ -16,6 +16,7 @@ import numpy as np
 
 from certiformer.rates.sequence_batches import graph_moments, member_of, mixed_batches
 from certiformer.rates.sequence_models import fresh_errors, learn, options_of
+from certiformer.rates.sequence_options import PAPER, SequenceOptions
 from certiformer.rates.sequence_rows import FEWEST_SEEDS, crossing, errors, missing, select, shown, winner
 from certiformer.rates.sequence_targets import MEAN, Matrix, causal_matrix, constant_error
 from certiformer.rates.slopes import fitted_series
@@ -28,44 +29,16 @@ QUESTION = "From graph-like to purely temporal targets: where does the recurrent
 
 
 @dataclass(frozen=True)
-class Options:
+class Options(SequenceOptions):
     shares: tuple[float, ...] = (0.0, 0.3, 0.6, 0.8, 0.9, 0.97, 1.0)
     """temporal parts of the variance of the target"""
     kernel: Literal["oscillating", "decay"] = "oscillating"
     """the convolution: e^(-s/4) cos(pi s/3), or e^(-s)"""
-    length: int = 16
-    """tokens of a sequence"""
-    width: int = 24
-    """width n of the transformer, also of its keys and values"""
-    hidden: int = 64
-    """width of its feed-forward layers"""
-    depth: int = 1
-    """feed-forward layers on either side of the attention"""
-    units: int = 128
-    """units of the linear network"""
-    gated_units: int = 32
-    """units of the gated network"""
-    steps: int = 3000
-    """training steps of the transformer"""
-    rate: float = 5e-3
-    """largest learning rate of the transformer"""
-    recurrent_steps: int = 2000
-    """training steps of the recurrent networks"""
-    linear_rate: float = 1e-3
-    """largest learning rate of the linear network"""
-    gated_rate: float = 1e-2
-    """largest learning rate of the gated network"""
-    batch: int = 32
-    """sequences in a batch"""
     restarts: int = 3
     """starts of every network, of which the one with the smallest training loss counts"""
-    seeds: int = 3
-    """independent runs"""
-    seed: int = 0
-    """number of the first run"""
 
 
-FULL = {"length": 32, "width": 32, "hidden": 128, "depth": 3, "gated_units": 128, "steps": 12000, "rate": 2e-3}
+FULL = PAPER
 
 
 def convolution(kernel: str, length: int) -> Matrix:
