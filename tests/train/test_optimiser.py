@@ -11,6 +11,7 @@ import pytest
 
 from certiformer.errors import BadInput
 from certiformer.train import LOSSES, Optimiser, Problem, train
+from certiformer.train.optimiser import schedule
 
 STEPS = 12
 MATRIX = np.diag([1.0, 3.0, 0.2])
@@ -47,7 +48,14 @@ def by_loop(optimiser: Optimiser) -> np.ndarray:
 
 
 def by_optax(optimiser: Optimiser) -> np.ndarray:
-    rule, p = optimiser.optax(STEPS), jnp.asarray(START)
+    kinds = {
+        "sgd": optax.identity(),
+        "momentum": optax.trace(optimiser.momentum),
+        "adam": optax.scale_by_adam(optimiser.b1, optimiser.b2, optimiser.epsilon),
+    }
+    decay = optax.add_decayed_weights(optimiser.weight_decay)
+    rule = optax.chain(kinds[optimiser.kind], decay, optax.scale_by_learning_rate(schedule(optimiser, STEPS)))
+    p = jnp.asarray(START)
     memory = rule.init(p)
     for _ in range(STEPS):
         change, memory = rule.update(jnp.asarray(slope(np.asarray(p))), memory, p)

@@ -80,7 +80,7 @@ number of each)
         if self.schedule == "constant":
             return np.full(steps, self.rate)
         with jax.enable_x64(True):
-            return np.asarray(_schedule(self, steps)(jnp.arange(steps)), np.float64)
+            return np.asarray(schedule(self, steps)(jnp.arange(steps)), np.float64)
 
     def numbers(self, steps: int) -> Float[np.ndarray, "steps 3"]:
         """What a step depends on besides gradients: its rate, 1 / (1 - b1^t) and 1 / (1 - b2^t)."""
@@ -115,21 +115,9 @@ number of each)
             directions = [d + self.weight_decay * p for d, p in zip(directions, leaves, strict=True)]
         return [p - rate * d for p, d in zip(leaves, directions, strict=True)], memory
 
-    def optax(self, steps: int) -> optax.GradientTransformation:
-        """The same rule as a transformation of optax, for other loops; tests hold the two against each other."""
-        import optax
 
-        rules = {
-            "sgd": lambda: optax.identity(),
-            "momentum": lambda: optax.trace(self.momentum),
-            "adam": lambda: optax.scale_by_adam(self.b1, self.b2, self.epsilon),
-        }
-        decay = [optax.add_decayed_weights(self.weight_decay)] if self.weight_decay else []
-        rate = optax.scale_by_learning_rate(_schedule(self, steps))
-        return optax.chain(rules[self.kind](), *decay, rate)
-
-
-def _schedule(optimiser: Optimiser, steps: int) -> optax.Schedule:
+def schedule(optimiser: Optimiser, steps: int) -> optax.Schedule:
+    """The rate of every step of a run, from optax."""
     import optax
 
     rate = optimiser.rate
