@@ -73,7 +73,9 @@ def main(arguments: list[str] | None = None) -> int:
 def one(path: str) -> dict[str, Any]:
     """An audit in this process, after all imports: its seconds, its figures, and the most memory it ever had."""
     import flint  # noqa: F401 (imports are not part of the time)
+    import ml_dtypes  # noqa: F401
     import safetensors  # noqa: F401
+    import threadpoolctl  # noqa: F401
 
     from certiformer.audit import audit
     from certiformer.audit.figures import figures

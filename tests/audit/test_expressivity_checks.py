@@ -54,7 +54,7 @@ def test_learned_codes_show_the_order_and_break_equality(bert):
 def test_a_table_of_equal_codes_hides_the_order(bert):
     """The numbers are looked at, not the name of the scheme."""
     weight = bert.embeddings["position"]
-    flat = replace(weight, read=lambda: np.ones(weight.shape))
+    flat = replace(weight, load=lambda: np.ones(weight.shape))
     same = replace(bert, embeddings={**bert.embeddings, "position": flat})
     assert verdicts(same)["expressivity.permutation_equivariance"].verdict == "holds"
 

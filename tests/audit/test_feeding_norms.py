@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from audit.checkpoints import WIDTH, bert_tensors, write_bert
+from certiformer.audit.feeding_norms import feeding_norms, norm_radius
 from certiformer.audit.form import Checkpoint, Norm
-from certiformer.audit.measure import feeding_norms, measure, norm_radius
+from certiformer.audit.measure import measure
 from certiformer.audit.read import read_checkpoint
 
 
@@ -21,7 +22,7 @@ def bert(tmp_path) -> Checkpoint:
 def widened(norm: Norm, factor: float) -> Norm:
     assert norm.gain is not None
     gain = norm.gain
-    return replace(norm, gain=replace(gain, read=lambda: factor * gain.read()))
+    return replace(norm, gain=replace(gain, load=lambda: factor * gain.read()))
 
 
 def test_a_layer_that_is_applied_once_reads_the_norm_before_it(bert):

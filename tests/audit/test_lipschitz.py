@@ -127,7 +127,7 @@ def test_rotary_scores_are_not_one_matrix(tmp_path):
 
 def test_gains_of_zero_are_no_crash(bert):
     norms = {
-        name: replace(norm, gain=replace(norm.gain, read=lambda n=norm: np.zeros(n.gain.shape)), shift=None)
+        name: replace(norm, gain=replace(norm.gain, load=lambda n=norm: np.zeros(n.gain.shape)), shift=None)
         for name, norm in bert.norms.items()
     }
     zero = replace(bert, norms=norms)

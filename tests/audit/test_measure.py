@@ -8,24 +8,27 @@ import numpy as np
 import pytest
 
 from audit.checkpoints import write_bert, write_llama
-from certiformer.audit import controls
+from certiformer.audit import controls, head_figures, matrix_figures
 from certiformer.audit import measure as module
-from certiformer.audit.controls import largest_of_products, shuffled, shuffled_sample
+from certiformer.audit.controls import largest_of_products, shuffled, shuffled_heads, shuffled_norm
 from certiformer.audit.form import Source, Weight
-from certiformer.audit.measure import matrix_figures, measure, products
+from certiformer.audit.head_figures import product_figures, sizes
+from certiformer.audit.matrix_figures import folded_norm, largest_of_few_digits
+from certiformer.audit.measure import measure
 from certiformer.audit.read import read_checkpoint
+from certiformer.spectrum import norms, products, sums
 
 
 def weight(array: np.ndarray) -> Weight:
-    return Weight(Source("t", "f"), array.shape, "F32", lambda: array.astype(np.float64))
+    return Weight(Source("t", "f"), array.shape, "F32", lambda: array)
 
 
 def test_a_large_map_has_the_same_figures_up_to_its_bar(monkeypatch):
     array = np.random.default_rng(0).normal(size=(150, 90)).astype(np.float32)
     gain = np.linspace(0.5, 2, 90)
-    whole = matrix_figures(weight(array), gain, np.random.default_rng(1), [])
-    monkeypatch.setattr(module, "MANY_VALUES", 50)
-    large = matrix_figures(weight(array), gain, np.random.default_rng(1), [])
+    whole = matrix_figures.matrix_figures(weight(array), gain, np.random.default_rng(1), [])
+    monkeypatch.setattr(matrix_figures, "MANY_VALUES", 50)
+    large = matrix_figures.matrix_figures(weight(array), gain, np.random.default_rng(1), [])
     assert large.ranks is None and large.decay is None and whole.ranks is not None
     # Products are in float32 there; 64 of 90 steps have converged, the 24 of the comparisons nearly.
     assert large.norms.spectral == pytest.approx(whole.norms.spectral, rel=1e-5)
@@ -37,20 +40,21 @@ def test_a_large_map_has_the_same_figures_up_to_its_bar(monkeypatch):
 
 def test_a_shuffled_copy_keeps_the_entries_of_each_column_and_not_their_order():
     array = np.arange(60.0).reshape(20, 3)
-    copy = shuffled(array, np.random.default_rng(0))
-    assert copy.shape == (3, 20)
-    assert np.array_equal(np.sort(copy, 1), np.sort(array.T, 1))
     rows = {tuple(row) for row in array}
-    assert not rows & {tuple(row) for row in copy.T}
+    for columns in (array.T, np.ascontiguousarray(array.T)):
+        copy = shuffled(columns, np.random.default_rng(0))
+        assert copy.shape == (3, 20)
+        assert np.array_equal(np.sort(copy, 1), np.sort(array.T, 1))
+        assert not rows & {tuple(row) for row in copy.T}
 
 
 def test_what_rows_have_in_common_does_not_survive_the_shuffle():
     """Rank one with columns of one length: sqrt(300 * 40) = 110, and sqrt(300) + sqrt(40) = 24 for the copy."""
     rng = np.random.default_rng(0)
     array = np.outer(rng.normal(size=300), rng.choice([-1.0, 1.0], 40))
-    found = matrix_figures(weight(array), None, rng, [])
+    found = matrix_figures.matrix_figures(weight(array), None, rng, [])
     assert found.shuffled_spectral < 0.3 * found.norms.spectral
-    random = matrix_figures(weight(rng.normal(size=(300, 40))), None, rng, [])
+    random = matrix_figures.matrix_figures(weight(rng.normal(size=(300, 40))), None, rng, [])
     assert random.shuffled_spectral == pytest.approx(random.norms.spectral, rel=0.15)
     assert random.gaussian_spectral == pytest.approx(random.norms.spectral, rel=0.1)
 
@@ -58,18 +62,32 @@ def test_what_rows_have_in_common_does_not_survive_the_shuffle():
 def test_random_heads_are_like_their_control_and_aligned_ones_are_not():
     rng = np.random.default_rng(0)
     left, right = rng.normal(size=(2, 6, 80, 8))
-    for figures in products(left, right, None, None, 1.0, rng):
+    for figures in product_figures(products(left, right), None, None, 1.0, rng):
         assert 0.6 < figures.spectral / figures.gaussian_spectral < 1.6
     common = 3 * np.outer(rng.normal(size=80), np.ones(8))  # queries and keys that share one direction
-    for figures in products(left + common, right + common, None, None, 1.0, rng):
+    for figures in product_figures(products(left + common, right + common), None, None, 1.0, rng):
         assert figures.spectral > 2 * figures.gaussian_spectral
         assert figures.spectral > 2 * figures.shuffled_spectral
+
+
+def test_the_norms_of_products_are_those_of_the_whole_matrices(monkeypatch):
+    rng = np.random.default_rng(0)
+    left, right = rng.normal(size=(4, 30, 5)), rng.normal(size=(4, 20, 5))
+    whole = [norms(0.5 * a @ b.T) for a, b in zip(left, right, strict=True)]
+    names = ("spectral", "frobenius", "l21_columns", "l21_rows", "l11", "largest_row_l1", "largest_column_l1")
+    for found, wanted in zip(product_figures(products(left, right), None, None, 0.5, rng), whole, strict=True):
+        assert found.l11_is_exact
+        for name in names:
+            assert getattr(found, name) == pytest.approx(getattr(wanted, name), rel=1e-12), name
+    exact = sizes(left, right)
+    monkeypatch.setattr(head_figures, "WIDE", 25)
+    assert (sizes(left, right) >= exact).all() and not (sizes(left, right) == exact).all()
 
 
 def test_many_large_heads_share_a_few_draws(monkeypatch):
     monkeypatch.setattr(controls, "CHUNK", 1)
     rng = np.random.default_rng(0)
-    figures = products(*rng.normal(size=(2, 9, 30, 4)), None, None, 1.0, rng)
+    figures = product_figures(products(*rng.normal(size=(2, 9, 30, 4))), None, None, 1.0, rng)
     assert len({each.gaussian_spectral for each in figures}) == 4
 
 
@@ -96,10 +114,33 @@ def test_the_largest_value_of_products_is_that_of_the_decomposition():
 def test_a_sample_of_a_long_table_is_scaled_to_the_whole():
     rng = np.random.default_rng(0)
     array = rng.normal(size=(30_000, 20)) + 0.5
-    copy, grown = shuffled_sample(array, rng)
-    assert copy.shape == (20, 4096)
-    whole = np.linalg.norm(shuffled(array, rng), 2)
-    assert grown * np.linalg.norm(copy, 2) == pytest.approx(whole, rel=0.05)
+    sizes = []
+
+    def spectral(copy: np.ndarray) -> float:
+        sizes.append(copy.shape)
+        return float(np.linalg.norm(copy, 2))
+
+    assert shuffled_norm(array, rng, spectral) == pytest.approx(np.linalg.norm(shuffled(array.T, rng), 2), rel=0.05)
+    assert sizes == [(20, 4096)]
+
+
+def test_heads_are_shuffled_each_in_itself():
+    array = np.arange(2 * 7 * 3.0).reshape(2, 7, 3)
+    copy = shuffled_heads(array, np.random.default_rng(0))
+    assert np.array_equal(np.sort(copy, 1), array) and not np.array_equal(copy, array)
+
+
+@pytest.mark.parametrize("shape", [(300, 140), (140, 300), (60, 40), (40, 60), (200, 200)])
+def test_the_folded_norm_is_that_of_the_folded_matrix(shape):
+    """For maps with and without a Gram matrix, of either orientation."""
+    rng = np.random.default_rng(0)
+    array, gain = rng.normal(size=shape), rng.uniform(0.2, 3.0, shape[1])
+    wanted = np.linalg.norm(array * gain, 2)
+    for gram in (True, False):
+        assert folded_norm(array, sums(array, gram), gain) == pytest.approx(wanted, rel=1e-9)
+    assert largest_of_few_digits(array * gain) == pytest.approx(wanted, rel=1e-4)
+    # The gain belongs to the columns: folded into the rows, it gives something else.
+    assert abs(np.linalg.norm((array.T * rng.permutation(np.resize(gain, shape[0]))).T, 2) / wanted - 1) > 1e-3
 
 
 def test_threads_do_not_change_the_figures(tmp_path, monkeypatch):

@@ -3,13 +3,26 @@
 from __future__ import annotations
 
 import math
+import sys
 
 import numpy as np
 import pytest
 from flint import acb_mat, arb_mat, ctx
 
 from certiformer.errors import BadInput
-from certiformer.spectrum import decay_exponent, norms, product_values, ranks, singular_values, value_error
+from certiformer.spectrum import (
+    decay_exponent,
+    lanczos,
+    largest_eigenvalue,
+    norms,
+    one_pass,
+    product_values,
+    products,
+    ranks,
+    singular_values,
+    sums,
+    value_error,
+)
 from theorems.sine_matrices import OUTPUT, SCORES, VALUE, matrix
 
 
@@ -125,3 +138,91 @@ def test_rounding_never_enters_the_window():
         decay_exponent(np.array([1.0, 0.5, 0.3]))
     with pytest.raises(BadInput, match="not from 3 to 2"):
         decay_exponent(values, window=(3, 2))
+
+
+@pytest.mark.parametrize("shape", [(7, 3), (3, 7), (1, 1), (5, 1), (0, 3), (4, 4)])
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_sums_in_parts_are_those_of_the_whole(shape, kind, monkeypatch):
+    """In whole numbers, where every order of adding gives the same, and a part is one row or two."""
+    w = np.random.default_rng(0).integers(-9, 9, shape).astype(kind)
+    for part in (1, 2 * max(1, min(shape)), 1 << 20):
+        monkeypatch.setattr(one_pass, "PART", part)
+        for gram in (True, False):
+            found, exact = sums(w, gram), w.astype(np.float64)
+            assert found.largest == np.abs(exact).max(initial=0)
+            assert np.array_equal(found.row_sizes, np.abs(exact).sum(1))
+            assert np.array_equal(found.column_sizes, np.abs(exact).sum(0))
+            assert np.array_equal(found.row_squares, (exact**2).sum(1))
+            assert np.array_equal(found.column_squares, (exact**2).sum(0))
+            wanted = exact.T @ exact if shape[0] >= shape[1] else exact @ exact.T
+            assert np.array_equal(found.gram, wanted if gram else np.zeros((0, 0)))
+
+
+def test_float32_is_added_in_float64():
+    """2^24 + 1 is not a number of float32: adding there would lose the ones."""
+    w = np.array([[2.0**24], [1.0], [1.0]], np.float32)
+    assert sums(w).column_sizes.tolist() == [2.0**24 + 2] and norms(w).l11 == 2.0**24 + 2
+    assert norms(np.full((2, 2), 3e38, np.float32)).frobenius == pytest.approx(6e38, rel=1e-6)
+
+
+@pytest.mark.parametrize("odd", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("place", [(0, 0), (8, 2)])
+def test_entries_that_are_not_finite_show(odd, place):
+    w = np.ones((9, 3), np.float32)
+    w[place] = odd
+    assert not math.isfinite(sums(w).largest) and math.isnan(norms(w).spectral)
+
+
+def test_the_largest_eigenvalue_is_that_of_the_decomposition():
+    rng = np.random.default_rng(0)
+    for side in (1, 2, 5, 60, 200):
+        w = rng.normal(size=(2 * side, side))
+        exact = np.linalg.eigvalsh(w.T @ w)[-1]
+        assert largest_eigenvalue(w.T @ w, 1e-9) == pytest.approx(exact, rel=1e-9)
+        # float32 keeps seven digits, of which the steps and the product cost one.
+        assert largest_eigenvalue((w.T @ w).astype(np.float32), 1e-4) == pytest.approx(exact, rel=1e-4)
+    assert largest_eigenvalue(np.zeros((4, 4)), 1e-4) == 0.0
+    # All eigenvalues but one are equal: a start in the others alone would miss it, a random one does not.
+    assert largest_eigenvalue(np.diag([1.0] * 50 + [1.001]), 1e-12) == pytest.approx(1.001, rel=1e-9)
+
+
+def test_what_does_not_converge_is_decomposed(monkeypatch):
+    monkeypatch.setattr(lanczos, "STEPS", 2)
+    w = np.random.default_rng(0).normal(size=(90, 80))
+    assert largest_eigenvalue(w.T @ w, 1e-12) == pytest.approx(np.linalg.eigvalsh(w.T @ w)[-1], rel=1e-12)
+
+
+@pytest.mark.parametrize("smallest", [0.5, 1e-9])
+def test_what_is_known_of_products(smallest):
+    """Of well conditioned heads by Cholesky factors, of others by QR factors."""
+    rng = np.random.default_rng(0)
+    left, right = rng.normal(size=(3, 40, 5)), rng.normal(size=(3, 30, 5))
+    left[1, :, 4] *= smallest
+    found, whole = products(left, right), left @ right.swapaxes(1, 2)
+    exact = np.linalg.svd(whole, compute_uv=False)[:, :5]
+    # All digits of each value by QR; by Cholesky all but those of 40 u (k^2 + k^2), and k is below 20.
+    assert np.allclose(found.values, exact, rtol=1e-11)
+    assert (np.abs(found.values[:, 0] - exact[:, 0]) <= found.errors).all()
+    assert (found.errors < 1e-10 * exact[:, 0]).all()
+    assert np.allclose(found.row_lengths, np.linalg.norm(whole, axis=2), rtol=1e-12)
+    assert np.allclose(found.column_lengths, np.linalg.norm(whole, axis=1), rtol=1e-12)
+    assert np.allclose(found.left_norms, np.linalg.norm(left, 2, axis=(1, 2)), rtol=1e-12)
+    assert np.allclose(found.right_norms, np.linalg.norm(right, 2, axis=(1, 2)), rtol=1e-12)
+
+
+def test_a_head_in_bad_condition_shows_that_the_other_route_is_needed(monkeypatch):
+    """Negative control: forced through the Gram matrix, the smallest value has lost its digits."""
+    q = np.linalg.qr(np.random.default_rng(2).normal(size=(30, 2)))[0]
+    turn = np.array([[0.6, -0.8], [0.8, 0.6]])
+    heads = (q * [1.0, 1e-7] @ turn)[None]  # the product is q diag(1, 1e-14) q^T
+    assert products(heads, heads).values[0] == pytest.approx([1.0, 1e-14], rel=1e-6, abs=0)
+    monkeypatch.setattr(sys.modules["certiformer.spectrum.products"], "SAFE", 0.0)
+    assert products(heads, heads).values[0, 1] != pytest.approx(1e-14, rel=1e-6, abs=0)
+
+
+def test_products_of_zeros_and_of_wide_heads():
+    zero = products(np.zeros((1, 4, 2)), np.ones((1, 4, 2)))
+    assert zero.values.tolist() == [[0.0, 0.0]] and zero.errors.tolist() == [0.0] and zero.left_norms.tolist() == [0.0]
+    left, right = np.random.default_rng(0).normal(size=(2, 1, 3, 6))  # rank 3: no Cholesky factor of the Gram matrix
+    exact = np.linalg.svd(left[0] @ right[0].T, compute_uv=False)
+    assert products(left, right).values[0] == pytest.approx(exact, rel=1e-12)

@@ -42,15 +42,20 @@ class Source:
 
 @dataclass(frozen=True)
 class Weight:
-    """A weight that is read when it is needed, in float64, and not kept.
+    """A weight that is loaded when it is needed, and not kept.
 
-    `count` is how many stored numbers it accounts for. `stored` is the type in the file.
+    `count` is how many stored numbers it accounts for. `stored` is the type in the file; `load` gives float32 where that
+    holds every number of the file, else float64.
     """
 
     source: Source
     shape: tuple[int, ...]
     stored: str
-    read: Callable[[], np.ndarray]
+    load: Callable[[], np.ndarray]
+
+    def read(self) -> np.ndarray:
+        """The weight in float64, which figures are computed in."""
+        return np.asarray(self.load(), np.float64)
 
     @property
     def count(self) -> int:

@@ -34,8 +34,8 @@ def disjoint_positions(checkpoint: Checkpoint, given: Given) -> Verdict:
         closest, pair = nearest_pair(codes, None)
         ratio, domain = closest / (2 * (given.radius or 0.0)), f"the ball of radius {given.radius:g}"
     else:
-        tokens = words.read() * checkpoint.embedding_scale
-        sides = tokens.max(0) - tokens.min(0)
+        tokens = words.load()
+        sides = (tokens.max(0).astype(np.float64) - tokens.min(0)) * abs(checkpoint.embedding_scale)
         ratio, pair = nearest_pair(codes, sides)
         domain = f"the box that holds all {words.shape[0]:,} token embeddings"
     what = f"On {domain}, positions {pair[0]} and {pair[1]} are"

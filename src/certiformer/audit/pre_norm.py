@@ -14,9 +14,10 @@ from fractions import Fraction
 
 import numpy as np
 
+from certiformer.audit.feeding_norms import norm_radius
 from certiformer.audit.form import Checkpoint, Layer, Norm
 from certiformer.audit.lipschitz import key_shifts
-from certiformer.audit.measure import LayerFigures, Measurements, norm_radius
+from certiformer.audit.measure import LayerFigures, Measurements
 from certiformer.audit.verdict import Factor, Given, Verdict, judged
 from certiformer.bounds import pre_norm_layers
 from certiformer.bounds.numbers import above

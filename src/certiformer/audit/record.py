@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING, Any
 from certiformer.audit.architecture import length_of
 from certiformer.audit.figures import figures
 from certiformer.audit.form import Attention, Checkpoint, FeedForward, Layer, Norm, Weight
+from certiformer.audit.head_figures import HeadFigures, ProductFigures
 from certiformer.audit.limits import left_over
-from certiformer.audit.measure import HeadFigures, LayerFigures, MatrixFigures, ProductFigures
+from certiformer.audit.matrix_figures import MatrixFigures
+from certiformer.audit.measure import LayerFigures
 
 if TYPE_CHECKING:
     from certiformer.audit.result import Audit

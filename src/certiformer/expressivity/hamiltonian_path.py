@@ -88,7 +88,7 @@ def _obstruction(edges: Graph) -> str:
         return f"neither of the vertices {apart[0][0]} and {apart[0][1]} reaches the other"
     for v in range(n):
         rest = np.delete(np.delete(edges | edges.T, v, axis=0), v, axis=1)
-        parts = len(np.unique(reachability(rest), axis=0)) if n > 1 else 0
+        parts = len({row.tobytes() for row in reachability(rest)})
         if parts > 2:
             return f"without vertex {v} there are {parts} separate parts"
     return ""

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from jaxtyping import Float
 
 RESAMPLES = 500
+SHARES = np.linspace(0, 1, RESAMPLES)  # of the resamples that are below the first, the second, ...
 
 
 @dataclass(frozen=True)
@@ -28,15 +31,21 @@ def fit_line(
     >>> fit_line(np.arange(4.0), 1 + 2 * np.arange(4.0))
     Line(slope=2.0, interval=(2.0, 2.0), intercept=1.0, straightness=1.0)
     """
-    centred = x - x.mean()
+    middle = float(x.sum()) / len(x), float(y.sum()) / len(y)
+    centred, rises = x - middle[0], y - middle[1]
     spread = float(centred @ centred)
     slope = float(centred @ y) / spread
-    residuals = y - y.mean() - slope * centred
+    residuals = rises - slope * centred
     # Residuals of a fit with two parameters are too small by this factor.
-    widened = residuals * np.sqrt(len(x) / (len(x) - 2))
-    draws = np.random.default_rng(seed).choice(widened, size=(RESAMPLES, len(x)))
-    slopes = slope + draws @ centred / spread
-    low, high = np.quantile(slopes, [(1 - level) / 2, (1 + level) / 2])
-    total = float(((y - y.mean()) ** 2).sum())
+    widened = residuals * math.sqrt(len(x) / (len(x) - 2))
+    slopes = np.sort(slope + widened[_drawn(len(x), seed)] @ centred / spread)
+    low, high = np.interp([(1 - level) / 2, (1 + level) / 2], SHARES, slopes)
+    total = float(rises @ rises)
     straight = 1.0 if total == 0 else 1 - float(residuals @ residuals) / total
-    return Line(slope, (float(low), float(high)), float(y.mean() - slope * x.mean()), straight)
+    return Line(slope, (float(low), float(high)), middle[1] - slope * middle[0], straight)
+
+
+@lru_cache(maxsize=4)
+def _drawn(points: int, seed: int) -> np.ndarray:
+    """Which residuals the resamples take; the heads of a model ask for the same ones again and again."""
+    return np.random.default_rng(seed).integers(points, size=(RESAMPLES, points))

@@ -16,12 +16,14 @@ No norm is ever squared, and no logarithm taken.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float
 
-from certiformer.spectrum.values import singular_values, value_error
+from certiformer.spectrum.one_pass import Sums, sums
+from certiformer.spectrum.values import by_gram, singular_values, value_error
 
 HARMLESS = (1e-100, 1e100)  # squares of the largest entry within, and their sums, neither overflow nor vanish
 
@@ -42,37 +44,43 @@ class Norms:
     largest_row_l2: float
 
 
-def norms(w: Float[np.ndarray, "rows columns"], values: Float[np.ndarray, " values"] | None = None) -> Norms:
-    """All norms; singular values that are known already may be given.
+def norms(w: Float[np.ndarray, "rows columns"]) -> Norms:
+    """All norms.
 
     >>> found = norms(np.array([[3.0, 4.0], [0.0, 0.0]]))
     >>> found.spectral, found.l11, found.l21_rows, found.l21_columns
     (5.0, 7.0, 5.0, 7.0)
     """
-    w = np.asarray(w, np.float64)
-    if not np.isfinite(w).all():
-        return Norms(*[float("nan")] * 9)
-    if w.size == 0:
-        return Norms(*[0.0] * 9)
-    # A common factor keeps squares of very large and very small entries from overflowing.
-    sizes = np.abs(w)
-    scale = float(sizes.max()) or 1.0
-    exponent = 0.0 if HARMLESS[0] < scale < HARMLESS[1] else np.floor(np.log2(scale))
-    factor = float(np.exp2(np.clip(exponent, -1000, 1000)))
-    scaled, sizes = (w, sizes) if factor == 1 else (w / factor, sizes / factor)
-    largest = float((singular_values(scaled) if values is None else np.asarray(values) / factor).max(initial=0.0))
-    # Sums of products without an array of the products: tables are the largest matrices there are.
-    row_squares, column_squares = np.einsum("ij,ij->i", scaled, scaled), np.einsum("ij,ij->j", scaled, scaled)
-    frobenius = float(np.sqrt(row_squares.sum()))
-    found = (
-        largest,
-        value_error(frobenius, largest, (w.shape[0], w.shape[1])),
-        frobenius,
-        float(sizes.sum()),
-        float(np.sqrt(column_squares).sum()),
-        float(np.sqrt(row_squares).sum()),
-        float(sizes.sum(1).max()),
-        float(sizes.sum(0).max()),
-        float(np.sqrt(row_squares.max())),
+    return decomposed(w, sums(w, by_gram(w.shape)))[0]
+
+
+def decomposed(w: Float[np.ndarray, "rows columns"], found: Sums) -> tuple[Norms, Float[np.ndarray, " values"]]:
+    """All norms and all singular values of a matrix whose sums are known; NaN where an entry is not finite."""
+    if not math.isfinite(found.largest):
+        return Norms(*[math.nan] * 9), np.full(min(w.shape), math.nan)
+    if w.size == 0 or found.largest == 0:
+        return Norms(*[0.0] * 9), np.zeros(min(w.shape))
+    if not HARMLESS[0] < found.largest < HARMLESS[1]:
+        # A common factor, a power of two, keeps squares of very large and very small entries from overflowing.
+        factor = float(np.exp2(np.clip(np.floor(np.log2(found.largest)), -1000, 1000)))
+        scaled = np.asarray(w, np.float64) / factor
+        small, values = decomposed(scaled, sums(scaled, by_gram(w.shape)))
+        return Norms(*(each * factor for each in vars(small).values())), values * factor
+    values = singular_values(w, found.gram)
+    largest = float(values.max())
+    return norms_of(found, largest, value_error(found.frobenius, largest, w.shape)), values
+
+
+def norms_of(found: Sums, spectral: float, spectral_error: float) -> Norms:
+    """All norms from the sums and from what is known of the largest singular value."""
+    return Norms(
+        spectral,
+        spectral_error,
+        found.frobenius,
+        float(found.row_sizes.sum()),
+        float(np.sqrt(found.column_squares).sum()),
+        float(np.sqrt(found.row_squares).sum()),
+        float(found.row_sizes.max(initial=0.0)),
+        float(found.column_sizes.max(initial=0.0)),
+        float(np.sqrt(found.row_squares.max(initial=0.0))),
     )
-    return Norms(*(each * factor for each in found))

@@ -18,52 +18,47 @@ import math
 import numpy as np
 from jaxtyping import Float
 
+from certiformer.spectrum.one_pass import sums
+
 UNIT = 2.0**-53
 GRAM_FROM = 128  # the shorter side from which on the Gram matrix is tried
+LONGER = 1.5  # times the shorter side; even a random matrix that is nearly square has values below 10^-3 of the largest
 SAFE = 1e-6  # of the largest square, which the smallest has to exceed then
 TALL = 8  # a table is tall when its longer side is so many times the shorter one
-CHUNK = 1 << 24  # entries that are multiplied at once
 
 
-def singular_values(w: Float[np.ndarray, "rows columns"]) -> Float[np.ndarray, " values"]:
-    """All singular values, largest first.
+def by_gram(shape: tuple[int, ...]) -> bool:
+    """Whether the Gram matrix of a matrix of this shape is tried.
+
+    >>> by_gram((30_000, 64)), by_gram((384, 1536)), by_gram((400, 384)), by_gram((90, 40))
+    (True, True, False, False)
+    """
+    return _is_tall(shape) or (min(shape) >= GRAM_FROM and max(shape) >= LONGER * min(shape))
+
+
+def singular_values(
+    w: Float[np.ndarray, "rows columns"], gram: Float[np.ndarray, "side side"] | None = None
+) -> Float[np.ndarray, " values"]:
+    """All singular values, largest first; a Gram matrix that is known already may be given.
 
     >>> singular_values(np.diag([1.0, 3.0, 2.0])).tolist()
     [3.0, 2.0, 1.0]
     """
-    shorter, longer = sorted(w.shape)
-    tall = longer > TALL * shorter
-    if tall or shorter >= GRAM_FROM:
-        squares = np.linalg.eigvalsh(gram(w))[::-1]
-        if tall or squares[-1] > SAFE * squares[0]:
+    if by_gram(w.shape):
+        squares = np.linalg.eigvalsh(sums(w).gram if gram is None else gram)[::-1]
+        if _is_tall(w.shape) or squares[-1] > SAFE * squares[0]:
             return np.sqrt(np.maximum(squares, 0.0))
     return np.linalg.svd(np.asarray(w, np.float64), compute_uv=False)
 
 
-def largest_value(w: Float[np.ndarray, "rows columns"]) -> float:
-    """The largest singular value, by the Gram matrix: for comparisons, where the others are not needed.
-
-    >>> largest_value(np.diag([1.0, 3.0, 2.0]))
-    3.0
-    """
-    return float(np.sqrt(max(np.linalg.eigvalsh(gram(w)).max(initial=0.0), 0.0)))
-
-
-def gram(w: Float[np.ndarray, "rows columns"]) -> Float[np.ndarray, "side side"]:
-    """W^T W or W W^T, whichever is smaller, in float64, a part of the rows at a time."""
-    tall = w if w.shape[0] >= w.shape[1] else w.T
-    side = tall.shape[1]
-    total, step = np.zeros((side, side)), max(1, CHUNK // max(side, 1))
-    for start in range(0, tall.shape[0], step):
-        part = np.asarray(tall[start : start + step], np.float64)
-        total += part.T @ part
-    return total
-
-
 def value_error(frobenius: float, largest: float, shape: tuple[int, int]) -> float:
     """How far the largest singular value may be from the true one."""
-    longer, shorter = max(shape), min(shape)
+    longer = max(shape)
     bar = 8 * longer * UNIT * frobenius
-    if (longer > TALL * shorter or shorter >= GRAM_FROM) and largest > 0:
+    if by_gram(shape) and largest > 0:
         bar += longer * UNIT * frobenius**2 / largest
     return math.inf if not math.isfinite(bar) else bar
+
+
+def _is_tall(shape: tuple[int, ...]) -> bool:
+    return max(shape) > TALL * min(shape)

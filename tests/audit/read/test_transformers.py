@@ -174,7 +174,7 @@ def test_interleaved_heads_fail(name, running, monkeypatch):
     def wrong(names, maps, found, width, seen=None):
         def turned(weight):
             count, size, wide = weight.shape
-            return replace(weight, read=lambda: weight.read().reshape(size, count, wide).transpose(1, 0, 2))
+            return replace(weight, load=lambda: weight.read().reshape(size, count, wide).transpose(1, 0, 2))
 
         right = rule(names, maps, found, width, seen)
         return replace(right, query=turned(right.query), key=turned(right.key), value=turned(right.value))
@@ -196,7 +196,7 @@ def test_gains_and_embeddings_of_gemma(name, running):
     norm = checkpoint.final_norm
     assert norm is not None and norm.gain is not None
     assert np.abs(evaluate.normed(norm, x) - out).max() < CLOSE
-    as_stored = replace(norm, gain=replace(norm.gain, read=lambda: norm.gain.read() - 1.0))
+    as_stored = replace(norm, gain=replace(norm.gain, load=lambda: norm.gain.read() - 1.0))
     assert np.abs(evaluate.normed(as_stored, x) - out).max() > FAR
     table = checkpoint.embeddings["word"].read()[ran.inputs[0].numpy()]
     first = ran.tokens("model.layers.0.input_layernorm", 0)

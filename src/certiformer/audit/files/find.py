@@ -5,12 +5,13 @@ without an index are a question, not a guess."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from certiformer.audit.files.refused import PICKLES, pickle_sentence
-from certiformer.audit.files.safetensors_file import check_index, read_headers, read_tensor, shards_of
+from certiformer.audit.files.safetensors_file import Places, check_index, read_headers, shards_of
 from certiformer.audit.files.tensors import TensorFiles
 from certiformer.certificate import parse_json, read_bytes
 from certiformer.errors import BadInput
@@ -30,7 +31,7 @@ def open_tensors(path: str | Path) -> TensorFiles:
         raise BadInput(f"{path} does not exist")
     if place.name.endswith(".index.json"):
         return _safetensors(place.parent, shards_of(place), place)
-    return _file(place, place.parent)
+    return _file(place, place.parent, _config_above(place))
 
 
 def _folder(folder: Path) -> TensorFiles:
@@ -52,16 +53,27 @@ def _folder(folder: Path) -> TensorFiles:
     raise BadInput(f"{folder} holds no weights: no .safetensors, .gguf or .onnx file")
 
 
-def _file(path: Path, folder: Path) -> TensorFiles:
+def _file(path: Path, folder: Path, above: Path | None = None) -> TensorFiles:
     ending = path.suffix.lower()
     if ending == ".safetensors":
         return _safetensors(folder, [path], None)
     if ending in (".gguf", ".onnx"):
         module = import_module(f"certiformer.audit.files.{ending[1:]}_file")
-        return module.open_file(path)
+        files = module.open_file(path)
+        if ending == ".gguf":  # has its config in itself
+            return files
+        config = read_config(folder)
+        return replace(files, config=read_config(above) if config is None and above is not None else config)
     if ending in PICKLES:
         raise BadInput(pickle_sentence(path))
     raise BadInput(f"{path} is no .safetensors, .gguf or .onnx file")
+
+
+def _config_above(path: Path) -> Path | None:
+    """Where the config of a file in a folder called `onnx` stands in repositories of models: one folder up. Only a file
+    that was named itself is followed there; of a folder that was named, nothing outside is read."""
+    folder = path.absolute().parent
+    return folder.parent if path.suffix.lower() == ".onnx" and folder.name == "onnx" else None
 
 
 def _safetensors(folder: Path, paths: list[Path], index: Path | None) -> TensorFiles:
@@ -69,8 +81,9 @@ def _safetensors(folder: Path, paths: list[Path], index: Path | None) -> TensorF
     if index is not None:
         check_index(index, infos)
     place = str(paths[0] if len(paths) == 1 else folder)
+    places = {path: Places(path) for path in paths}
     return TensorFiles(
-        "safetensors", place, infos, lambda name: read_tensor(homes[name], name), read_config(folder), metadata
+        "safetensors", place, infos, lambda name: places[homes[name]].tensor(name), read_config(folder), metadata
     )
 
 

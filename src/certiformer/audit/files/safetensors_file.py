@@ -1,12 +1,16 @@
-"""safetensors: one file, or the shards of an index, through the library of the format, memory-mapped.
+"""safetensors: one file, or the shards of an index, memory-mapped one tensor at a time.
 
-The library checks headers itself: lengths, offsets that overlap or leave the file, shapes that do not fit. What is
+The library of the format checks headers: lengths, offsets that overlap or leave the file, shapes that do not fit. What is
 checked here is what it does not know: that an index names files of its own folder only, that no shard is missing, and
-that every name of the index is where it says."""
+that every name of the index is where it says. Then a tensor is a map of its bytes: the library would read the header again
+for every tensor, and copy it."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
+from math import prod
+from mmap import ACCESS_READ, ALLOCATIONGRANULARITY, mmap
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +20,10 @@ from certiformer.audit.files.tensors import INTEGERS, WEIGHTS, TensorInfo
 from certiformer.certificate import parse_json, read_bytes
 from certiformer.errors import BadInput
 
+_TYPES = {
+    "F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "bfloat16", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "i1",
+    "U64": "<u8", "U32": "<u4", "U16": "<u2", "U8": "u1", "BOOL": "?",
+}  # fmt: skip
 LARGEST_INDEX = 64 << 20  # bytes; the index of a thousand-layer model has less than one
 
 
@@ -39,10 +47,29 @@ def read_headers(paths: Iterable[Path]) -> tuple[dict[str, TensorInfo], dict[str
     return infos, metadata, homes
 
 
-def read_tensor(path: Path, name: str) -> np.ndarray:
-    """One tensor of a file."""
-    with opened(path) as handle:
-        return handle.get_tensor(name)
+class Places:
+    """Where the tensors of a file are in it; the header has been checked."""
+
+    def __init__(self, path: Path) -> None:
+        with open(path, "rb") as file:
+            size = int.from_bytes(file.read(8), "little")
+            header = json.loads(file.read(size))
+        self.path, self.begin, self.header = path, 8 + size, header
+
+    def tensor(self, name: str) -> np.ndarray:
+        """One tensor, as a map of its bytes."""
+        entry = self.header[name]
+        kind, shape = np.dtype(_TYPES[entry["dtype"]]), tuple(entry["shape"])
+        first, last = (self.begin + place for place in entry["data_offsets"])
+        if first == last:
+            return np.zeros(shape, kind)
+        before = first % ALLOCATIONGRANULARITY  # a map begins where the system lets it
+        try:
+            with open(self.path, "rb") as file:
+                mapped = mmap(file.fileno(), last - first + before, access=ACCESS_READ, offset=first - before)
+        except (OSError, ValueError):
+            raise BadInput(f"{self.path} has changed while it was read") from None
+        return np.frombuffer(mapped, kind, prod(shape), before).reshape(shape)
 
 
 def opened(path: Path) -> Any:

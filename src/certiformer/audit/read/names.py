@@ -91,8 +91,9 @@ class Names:
     ) -> Weight:
         """A tensor, or the part of it that `change` cuts out, as a weight of the given shape (default: as stored).
 
-        `transposed` says that the file has (in, out). `whole` is the shape that the tensor must have as (out, in); a
-        config of another model shows there. Without `change` the weight is the whole tensor.
+        `change` moves numbers, and may compute with them in float64. `transposed` says that the file has (in, out). `whole`
+        is the shape that the tensor must have as (out, in); a config of another model shows there. Without `change` the
+        weight is the whole tensor.
         """
         full = self.prefix + name
         info = self.files.info(full)
@@ -110,14 +111,14 @@ class Names:
         self.ledger.take(full, size)
         files = self.files
 
-        def read() -> np.ndarray:
-            array = np.asarray(files.read(full), np.float64)
+        def load() -> np.ndarray:
+            array = files.read(full)
             array = array.T if turned else array
             array = array if change is None else change(array)
             return np.ascontiguousarray(array).reshape(wanted)
 
         source = Source(origin.tensor, info.file, part, turned, "; ".join(filter(None, (origin.made, made))))
-        return Weight(source, wanted, info.stored, read)
+        return Weight(source, wanted, info.stored, load)
 
     def maybe(self, name: str | None, shape: tuple[int, ...] | None = None, **options: Any) -> Weight | None:
         """The tensor if it is there."""
@@ -132,7 +133,9 @@ class Names:
         gain = self.first(f"{name}.weight", f"{name}.gamma")
         if gain is None:
             return None
-        made, change = (f"{offset:g} + w", lambda array: array + offset) if offset else ("", None)
+        made, change = (
+            (f"{offset:g} + w", lambda array: offset + np.asarray(array, np.float64)) if offset else ("", None)
+        )
         shift = self.maybe(self.first(f"{name}.bias", f"{name}.beta"), (self.length(gain),))
         return Norm(kind, self.take(gain, change=change, made=made), shift, epsilon)
 
