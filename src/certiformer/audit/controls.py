@@ -1,7 +1,7 @@
 """What weights are compared with: random ones of the same size, and copies whose columns are shuffled.
 
-Only the largest singular value of a control is needed, and only to compare: it is computed from Gram matrices, those of
-maps in float32, which keep four digits or more."""
+Only the largest singular value of a control is needed, and only to compare: it is computed from Gram matrices in float32,
+which keep three digits or more."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from functools import lru_cache
 
 import numpy as np
 from jaxtyping import Float
+from numpy.lib.stride_tricks import sliding_window_view
 
 from certiformer.spectrum import product_values
 
@@ -72,15 +73,15 @@ def shuffled_heads(w: Heads, rng: np.random.Generator) -> Heads:
 def shuffled(columns: Float[np.ndarray, "columns rows"], rng: np.random.Generator) -> Float[np.ndarray, "columns rows"]:
     """The columns with their entries in another order: all rows are permuted, then each column is turned round by a number
     of its own. That is several times faster than drawing a permutation for each column."""
-    rows = columns.shape[1]
+    count, rows = columns.shape
     order = rng.permutation(rows)
+    twice = np.empty((count, 2, rows), columns.dtype)
     # Whole rows are moved where they are in one piece.
-    whole = columns.T.flags.c_contiguous
-    mixed = np.ascontiguousarray(columns.T[order].T) if whole else np.take(columns, order, axis=1)
-    turned = np.empty_like(mixed)
-    for column, new, by in zip(mixed, turned, rng.integers(rows, size=len(mixed)).tolist(), strict=True):
-        new[: rows - by], new[rows - by :] = column[by:], column[:by]
-    return turned
+    twice[:, 0] = columns.T[order].T if columns.T.flags.c_contiguous else np.take(columns, order, axis=1)
+    twice[:, 1] = twice[:, 0]
+    # A column that is turned is a window of the column written twice.
+    windows = sliding_window_view(twice.reshape(count, 2 * rows), rows, axis=1)
+    return windows[np.arange(count), rng.integers(rows, size=count)]
 
 
 def shuffled_norm(
