@@ -1,7 +1,7 @@
 """ONNX: weights are initializers, or the values of Constant nodes; both are read, and nothing outside the file.
 
-Names of tensors are those of the graph. A MatMul stores its matrix (in, out): which way round a tensor is,
-the family knows.
+Names of tensors are those of the graph. A MatMul stores its matrix (in, out): which way round a tensor is, the nodes
+that use it tell, and they go along.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from certiformer.audit.files.tensors import TensorFiles, TensorInfo
+from certiformer.audit.files.onnx_nodes import GraphFiles, bodies, nodes_of, text
+from certiformer.audit.files.tensors import TensorInfo
 from certiformer.errors import BadInput, MissingExtra
 
 LARGEST = 2**31 - 1  # bytes; the format cannot hold more in one file
@@ -25,11 +26,10 @@ TYPES = {
         (9, "BOOL", 1), (10, "F16", 2), (11, "F64", 8), (12, "U32", 4), (13, "U64", 8), (16, "BF16", 2),
     )
 }  # fmt: skip
-DEEPEST = 8  # graphs inside graphs
 
 
-def open_file(path: Path) -> TensorFiles:
-    """The tensors of an ONNX file."""
+def open_file(path: Path) -> GraphFiles:
+    """The tensors of an ONNX file, and the nodes that use them."""
     try:
         import onnx
         from google.protobuf.message import DecodeError
@@ -43,7 +43,7 @@ def open_file(path: Path) -> TensorFiles:
         raise BadInput(f"{path} is not an ONNX file: it cannot be decoded") from None
     held: dict[str, Any] = {}
     infos: dict[str, TensorInfo] = {}
-    for name, tensor in _tensors(model.graph, 0):
+    for name, tensor in _tensors(model.graph):
         if name in infos:
             raise BadInput(f"{path} has two tensors called {name!r}")
         infos[name], held[name] = _info(name, tensor, path), tensor
@@ -57,21 +57,18 @@ def open_file(path: Path) -> TensorFiles:
     if not infos:
         raise BadInput(f"{path} holds no weights: no initializer and no Constant")
     metadata = {entry.key: entry.value for entry in model.metadata_props}
-    return TensorFiles("onnx", str(path), infos, read, None, metadata)
+    return GraphFiles("onnx", str(path), infos, read, None, metadata, nodes=tuple(nodes_of(model.graph)))
 
 
-def _tensors(graph: Any, depth: int) -> Iterator[tuple[str, Any]]:
+def _tensors(graph: Any) -> Iterator[tuple[str, Any]]:
     """Initializers and Constants, also those of the graphs inside loops and branches."""
-    if depth > DEEPEST:
-        raise BadInput("the graphs of this ONNX file are nested too deeply")
-    for tensor in graph.initializer:
-        yield tensor.name, tensor
-    for node in graph.node:
-        for attribute in node.attribute:
-            if node.op_type == "Constant" and attribute.name == "value" and node.output:
-                yield node.output[0], attribute.t
-            if attribute.HasField("g"):
-                yield from _tensors(attribute.g, depth + 1)
+    for body, _, _ in bodies(graph):
+        for tensor in body.initializer:
+            yield text(tensor.name), tensor
+        for node in body.node:
+            for attribute in node.attribute:
+                if node.op_type == "Constant" and attribute.name == "value" and node.output:
+                    yield text(node.output[0]), attribute.t
 
 
 def _info(name: str, tensor: Any, path: Path) -> TensorInfo:

@@ -1,7 +1,7 @@
 """Which family a checkpoint belongs to, and reading it.
 
-Parametrised weights are rebuilt and GGUF names translated first; then every family looks for its sign, whatever stands
-before it. Two models in one file are a question, not a guess."""
+Parametrised weights are rebuilt, GGUF names translated and ONNX names completed first; then every family looks for its
+sign, whatever stands before it. Two models in one file are a question, not a guess."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from certiformer.audit.read.gptj import GPTJ
 from certiformer.audit.read.gsasrec import GSASREC
 from certiformer.audit.read.llama import LLAMA
 from certiformer.audit.read.mixtral import MIXTRAL
-from certiformer.audit.read.names import names_of
+from certiformer.audit.read.names import Names, names_of
 from certiformer.audit.read.neox import NEOX
 from certiformer.audit.read.opt import OPT
 from certiformer.audit.read.origin import after
@@ -84,25 +84,41 @@ def read_tensors(files: TensorFiles, prefix: str | None = None, **given: Any) ->
     if files.kind == "gguf":
         files, renamed = translated(files)
         origins = after(origins, renamed)
-    names, settings = names_of(files, origins=origins), Settings(files.config, given)
+    settings = Settings(files.config, given)
+    if files.kind == "onnx":
+        found = onnx_graph.read(files, origins, settings, lambda names: _of_family(names, settings, prefix))
+        if found is not None:
+            return found
+        raise _of_no_family(files)
+    names = names_of(files, origins=origins)
     if own.is_own(settings):
         checkpoint = own.read(names, settings)
         check_norms(checkpoint)
         return checkpoint, names.coverage()
+    checkpoint = _of_family(names, settings, prefix)
+    if checkpoint is None:
+        raise _of_no_family(files)
+    return checkpoint, names.coverage()
+
+
+def _of_family(names: Names, settings: Settings, prefix: str | None) -> Checkpoint | None:
+    """The checkpoint as the family that it belongs to reads it."""
     for family in FAMILIES:
         views = [family.view(names, each) for each in family.prefixes(names) if prefix in (None, each)]
         mine = [view for view in views if family.is_mine(view, settings)]
         if len(mine) > 1:
             shown = " and ".join(repr(view.prefix) for view in mine[:3])
-            raise BadInput(f"{files.place} holds several models, below {shown}; pick one with --prefix")
+            raise BadInput(f"{names.files.place} holds several models, below {shown}; pick one with --prefix")
         if mine:
             checkpoint = family.read(mine[0], settings)
             check_norms(checkpoint)
-            return checkpoint, names.coverage()
-    if files.kind == "onnx" and names.ledger.left():
-        return onnx_graph.read(names, settings), names.coverage()
+            return checkpoint
+    return None
+
+
+def _of_no_family(files: TensorFiles) -> BadInput:
     shown = ", ".join(sorted(files.infos)[:3])
     known = ", ".join(family.name for family in FAMILIES)
-    raise BadInput(
+    return BadInput(
         f"{files.place} is of no family known here: it has {shown}, ...; the families are {known}, certiformer"
     )

@@ -117,7 +117,8 @@ class Names:
             array = array if change is None else change(array)
             return np.ascontiguousarray(array).reshape(wanted)
 
-        source = Source(origin.tensor, info.file, part, turned, "; ".join(filter(None, (origin.made, made))))
+        made = "; ".join(filter(None, (origin.made, made)))
+        source = Source(origin.tensor, info.file, part, turned != origin.transposed, made)
         return Weight(source, wanted, info.stored, load)
 
     def maybe(self, name: str | None, shape: tuple[int, ...] | None = None, **options: Any) -> Weight | None:

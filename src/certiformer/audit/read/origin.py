@@ -11,12 +11,13 @@ from dataclasses import dataclass
 @dataclass(frozen=True)
 class Origin:
     """The stored tensor that a presented one stands for, the formula, how many further parameters the formula uses,
-    and the stored tensors that it uses and that are no parameters."""
+    the stored tensors that it uses and that are no parameters, and whether it is presented transposed."""
 
     tensor: str
     made: str = ""
     further: int = 0
     buffers: tuple[str, ...] = ()
+    transposed: bool = False
 
 
 def after(first: dict[str, Origin], second: dict[str, Origin]) -> dict[str, Origin]:
@@ -29,5 +30,6 @@ def after(first: dict[str, Origin], second: dict[str, Origin]) -> dict[str, Orig
             "; ".join(part for part in (before.made, origin.made) if part),
             before.further + origin.further,
             (*before.buffers, *origin.buffers),
+            before.transposed != origin.transposed,
         )
     return joined
