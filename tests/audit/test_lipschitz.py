@@ -90,7 +90,8 @@ def test_the_bias_of_the_queries_counts_and_that_of_the_keys_does_not(bert):
 
 
 def test_the_verdict_is_the_largest_layer(bert):
-    dot, distance = lipschitz(bert, measure(bert), Given())
+    dot, pairs, distance = lipschitz(bert, measure(bert), Given())
+    assert pairs.id == "bounds.pairwise_attention_lipschitz" and pairs.verdict == "holds"
     assert dot.verdict == "holds" and dot.value == max(factor.value for factor in dot.factors)
     assert len(dot.factors) == 2 and distance.verdict == "does-not-apply"
 

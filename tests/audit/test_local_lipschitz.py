@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from certiformer.audit.local_lipschitz import local_lipschitz, matrix_size
+from certiformer.audit.local_lipschitz import _Region, ball_lipschitz, local_lipschitz, matrix_size
 from certiformer.bounds.attention_lipschitz import sequence_lipschitz
 from certiformer.bounds.numbers import above
 from certiformer.errors import BadInput
-from certiformer.model import Config, Input, Readout, Transformer, load
+from certiformer.model import Block, Config, FeedForward, Input, Readout, Transformer, load
 
 FOLDER = Path(__file__).resolve().parents[2] / "benchmarks" / "models" / "trained-sine-sum"
 LOW, HIGH = np.array([1.0, 2.0]), np.array([1.5, 2.5])
@@ -64,6 +64,40 @@ def test_more_boxes_never_make_it_worse():
     few, many = (local_lipschitz(model, [0.0, 0.0], [1.0, 1.0], boxes=boxes, order=1) for boxes in (1, 40))
     assert true <= many.upper <= few.upper <= true * (1 + 1e-9)
     assert few.lower == pytest.approx(true)
+
+
+def test_a_ball_is_better_than_the_box_around_it():
+    """gelu(x1) + gelu(x2) is steepest at a corner of the box (1.597), which the ball does not reach (1.529)."""
+    units = Block(ffn=FeedForward(1, "gelu", residual=False))
+    config = Config(Input("continuous", tokens=2, width=1), 1, 1, Readout("sum"), (units,))
+    tensors = {name: np.zeros_like(tensor) for name, tensor in Transformer.random(config, 0).tensors.items()}
+    tensors |= {
+        name: np.ones((1, 1)) for name in ("embed.weight", "blocks.0.ffn.up", "blocks.0.ffn.down", "readout.weight")
+    }
+    model, seen = Transformer(config, tensors), []
+    ball = ball_lipschitz(model, [0.0, 0.0], 1.4, 1024, 1, progress=lambda *done: seen.append(done))
+    box = local_lipschitz(model, [-1.4, -1.4], [1.4, 1.4], 1024, 1)
+    assert 1.52 < ball.lower <= ball.upper < 1.56 < 1.59 < box.lower <= box.upper
+    assert seen[-1] == (ball.boxes, 1024) and seen == sorted(seen)
+    cut = ball_lipschitz(model, [0.0, 0.0], 1.4, 1, 1)
+    assert cut.boxes == 1 and cut.upper >= ball.upper
+
+
+def test_no_part_of_a_ball_is_dropped():
+    """Every box that holds a point of the ball is kept; some boxes in the corners are not."""
+    rng = np.random.default_rng(0)
+    centre, radius = np.array([0.3, -1e3, 7.0]), 0.7
+    region = _Region(centre - radius, centre + radius, centre, radius)
+    x = rng.normal(size=(5000, 3))
+    x = centre + x * radius * rng.uniform(size=(5000, 1)) ** 0.1 / np.linalg.norm(x, axis=1, keepdims=True)
+    size = 2.0 ** -rng.integers(1, 12, size=(5000, 1))
+    low = x - size * rng.uniform(size=x.shape)
+    # A point that rounding has put a hair outside of the ball need not be held.
+    inside = np.linalg.norm(x - centre, axis=1) <= radius
+    assert region.meets(low, low + size)[inside].all() and inside.sum() > 4900
+    corner = centre + radius * np.array([[0.9, 0.9, 0.9]])
+    assert not region.meets(corner, corner + 0.1 * radius).any()
+    assert np.linalg.norm(region.nearest(corner) - centre) == pytest.approx(radius)
 
 
 def test_the_size_of_a_matrix_is_not_below_its_norm():

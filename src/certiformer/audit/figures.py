@@ -20,7 +20,7 @@ NAMES = {
     "qk_spectral": "largest |W_Q^T W_K| / sqrt(head size) of a head, raw",
     "vo_spectral": "largest |W_O W_V| of a head, raw",
     "score_bound": "largest bound of the scores behind the norms",
-    "lipschitz": "largest Lipschitz constant of the attention of a layer",
+    "lipschitz": "largest Lipschitz constant of an attention, token by token (bounds.pairwise_attention_lipschitz)",
     "alpha": "median decay exponent of the singular values of W_Q^T W_K",
     "smallest_alpha": "smallest of these exponents",
     "stable_rank": "median stable rank of W_Q^T W_K",
@@ -85,7 +85,7 @@ def figures(audit: Audit) -> dict[str, float | None]:
     products = [part for head in heads for part in (head.qk, head.vo) if part is not None]
     matrices = [m for layer in found.layers for m in layer.matrices.values()] + list(found.matrices.values())
     alphas = [head.qk.decay.alpha for head in heads if head.qk.decay is not None]
-    constants = [each.value for each in audit.verdicts if each.id == "bounds.attention_lipschitz"]
+    constants = [each.value for each in audit.verdicts if each.id == "bounds.pairwise_attention_lipschitz"]
     random = [0.8 <= p.spectral / p.gaussian_spectral <= 1.25 for p in products if p.gaussian_spectral > 0]
     total = audit.coverage.total
     values: dict[str, float | None] = {

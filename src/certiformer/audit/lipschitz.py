@@ -10,22 +10,23 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-import numpy as np
-
-from certiformer.audit.architecture import has_score_biases
-from certiformer.audit.form import Attention, Checkpoint, Layer
+from certiformer.audit.architecture import has_score_biases, registers_of
+from certiformer.audit.form import Checkpoint, Layer
 from certiformer.audit.measure import LayerFigures, Measurements
+from certiformer.audit.pairwise_lipschitz import PAIRS, pairwise
+from certiformer.audit.score_slopes import key_shifts
 from certiformer.audit.verdict import Factor, Given, Verdict
 from certiformer.bounds.attention_lipschitz import above, sequence_lipschitz, token_lipschitz
 
 DOT, DISTANCE = "bounds.attention_lipschitz", "bounds.l2_attention_lipschitz"
-IDS = (DOT, DISTANCE)
+IDS = (DOT, PAIRS, DISTANCE)
 SMALLEST = 1e-100
 
 
 def lipschitz(checkpoint: Checkpoint, figures: Measurements, given: Given) -> Iterator[Verdict]:
     """The verdicts, in the order of `IDS`."""
     yield _dot_products(checkpoint, figures, given)
+    yield pairwise(checkpoint, figures, given)
     yield Verdict(
         DISTANCE, "does-not-apply", "The constant on all of space is for scores by distances; these are dot products."
     )
@@ -42,11 +43,12 @@ def _dot_products(checkpoint: Checkpoint, figures: Measurements, given: Given) -
     if any(radius is None for radius in radii):
         needs = ("--radius: how long tokens can be where no norm bounds them",)
         return Verdict(DOT, "holds-if", "Dot-product attention has a Lipschitz constant on balls only.", needs=needs)
-    constants, sequences = [], []
+    constants, sequences, length = [], [], given.length or checkpoint.context
+    tokens = None if length is None else length + registers_of(checkpoint)
     for layer, found, radius in zip(checkpoint.layers, figures.layers, radii, strict=True):
         # A gain of zero leaves one token; the constant on any ball around it holds.
         ball = max(radius or 0.0, SMALLEST)
-        token, sequence = layer_constants(layer, found, ball, given.length or checkpoint.context)
+        token, sequence = layer_constants(layer, found, ball, tokens)
         constants.append(token)
         sequences.append(sequence)
     worst = max(range(len(constants)), key=constants.__getitem__, default=None)
@@ -105,13 +107,3 @@ def layer_constants(
             if tokens is not None:
                 sequence += min(above(each) for each in sequence_lipschitz(value, scores, reach, tokens))
     return token, sequence if tokens is not None else None
-
-
-def key_shifts(attention: Attention) -> list[float]:
-    """|s W_K^T b| of every head; 0 where there is no bias."""
-    count, groups = attention.query.shape[0], attention.key.shape[0]
-    if attention.query_bias is None or attention.scale is None:
-        return [0.0] * count
-    key = np.repeat(attention.key.read(), count // groups, 0)
-    bias = attention.query_bias.read().reshape(count, -1)
-    return [abs(attention.scale) * float(np.linalg.norm(b @ k)) for b, k in zip(bias, key, strict=True)]

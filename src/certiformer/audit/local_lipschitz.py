@@ -1,16 +1,19 @@
-"""How much a model of ours can stretch on a box: a Lipschitz constant proved there, far below the products of norms.
+"""How much a model of ours can stretch on a box or ball: a Lipschitz constant proved there, far below products of norms.
 
 The global constants (`bounds.attention_lipschitz`) multiply the worst cases of all layers. Here the Jacobian is enclosed
 on small boxes (`enclose.derivative`) and the boxes with the largest norms are bisected until the budget is spent. For
 any two points of the box |f(x) - f(y)|_2 <= `upper` |x - y|_2. `lower` is the largest slope that was seen: the true
 constant lies between them. The arithmetic is that of level 1: float64 rounded outward, "proved (numerical)".
 
+A ball lies in the box around it. Parts of the box that are further from the centre than its radius are dropped: what is
+left covers the ball, and with it every segment between two of its points.
+
 Loads JAX, so it is imported when it is asked for and not by the rest of `audit`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import jax
@@ -29,7 +32,7 @@ UP = 1 + 2.0**-40  # covers sums of up to a thousand squares, a root and a produ
 
 @dataclass(frozen=True)
 class LocalLipschitz:
-    """The constant on a box is at least `lower` (a slope that was seen, in float64) and at most `upper` (proved)."""
+    """The constant there is at least `lower` (a slope that was seen, in float64) and at most `upper` (proved)."""
 
     lower: float
     upper: float
@@ -37,10 +40,68 @@ class LocalLipschitz:
 
 
 def local_lipschitz(
-    model: Transformer, low: Sequence[float], high: Sequence[float], boxes: int = 2048, order: int = 2
+    model: Transformer,
+    low: Sequence[float],
+    high: Sequence[float],
+    boxes: int = 2048,
+    order: int = 2,
+    *,
+    progress: Callable[[int, int], None] | None = None,
 ) -> LocalLipschitz:
-    """The constant of all outputs in the Euclidean norms, on the box from `low` to `high`; `boxes` bounds the work."""
+    """The constant of all outputs in the Euclidean norms, on the box from `low` to `high`; `boxes` bounds the work.
+    `progress` is called as (boxes done, boxes at most)."""
     start, end = np.asarray(low, np.float64), np.asarray(high, np.float64)
+    return _bisected(model, _Region(start, end), boxes, order, progress)
+
+
+def ball_lipschitz(
+    model: Transformer,
+    centre: Sequence[float],
+    radius: float,
+    boxes: int = 2048,
+    order: int = 2,
+    *,
+    progress: Callable[[int, int], None] | None = None,
+) -> LocalLipschitz:
+    """The same on the Euclidean ball around `centre`."""
+    middle = np.asarray(centre, np.float64)
+    start, end = np.nextafter(middle - radius, -np.inf), np.nextafter(middle + radius, np.inf)
+    return _bisected(model, _Region(start, end, middle, radius), boxes, order, progress)
+
+
+@dataclass(frozen=True)
+class _Region:
+    """A box, or the ball in it."""
+
+    start: np.ndarray
+    end: np.ndarray
+    centre: np.ndarray | None = None
+    radius: float = np.inf
+
+    def meets(self, lows: np.ndarray, highs: np.ndarray) -> np.ndarray:
+        """Which boxes have points of the region, as far as float64 can tell: in doubt they have."""
+        if self.centre is None:
+            return np.ones(len(lows), bool)
+        away = np.maximum(np.maximum(lows - self.centre, self.centre - highs), 0.0)
+        return (away**2).sum(1) <= self.radius**2 * UP**2 + 1e-300
+
+    def nearest(self, points: np.ndarray) -> np.ndarray:
+        """The points of the region that are nearest to points of the box."""
+        if self.centre is None:
+            return points
+        away = points - self.centre
+        far = np.linalg.norm(away, axis=1, keepdims=True)
+        return self.centre + away * np.minimum(1.0, self.radius / np.maximum(far, 1e-300))
+
+
+def _bisected(
+    model: Transformer,
+    region: _Region,
+    boxes: int,
+    order: int,
+    progress: Callable[[int, int], None] | None,
+) -> LocalLipschitz:
+    start, end = region.start, region.end
     size = model.config.tokens * (model.config.input.width or 0)
     if start.shape != (size,) or end.shape != (size,):
         raise BadInput(f"the box has two ends with one number for each of the {size} inputs of the model")
@@ -60,10 +121,13 @@ def local_lipschitz(
             new_lows, new_highs = np.concatenate([left[0], right[0]]), np.concatenate([left[1], right[1]])
             # A part stretches no more than the box it is from.
             new = np.minimum(_sizes(bound, new_lows, new_highs), np.tile(sizes[chosen], 2))
-            lows, highs = np.concatenate([lows[rest], new_lows]), np.concatenate([highs[rest], new_highs])
-            sizes, done = np.concatenate([sizes[rest], new]), done + len(new)
+            kept = region.meets(new_lows, new_highs)
+            lows, highs = np.concatenate([lows[rest], new_lows[kept]]), np.concatenate([highs[rest], new_highs[kept]])
+            sizes, done = np.concatenate([sizes[rest], new[kept]]), done + len(new)
+            if progress is not None:
+                progress(done, boxes)
         worst = np.argsort(-sizes, kind="stable")[:BATCH]
-        lower = _seen(model, (lows[worst] + highs[worst]) / 2)
+        lower = _seen(model, region.nearest((lows[worst] + highs[worst]) / 2))
     return LocalLipschitz(lower, float(sizes.max()), done)
 
 

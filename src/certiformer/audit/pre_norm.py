@@ -16,8 +16,8 @@ import numpy as np
 
 from certiformer.audit.feeding_norms import norm_radius
 from certiformer.audit.form import Checkpoint, Layer, Norm
-from certiformer.audit.lipschitz import key_shifts
 from certiformer.audit.measure import LayerFigures, Measurements
+from certiformer.audit.score_slopes import key_shifts
 from certiformer.audit.verdict import Factor, Given, Verdict, judged
 from certiformer.bounds import pre_norm_layers
 from certiformer.bounds.numbers import above

@@ -16,6 +16,7 @@ from certiformer.audit import expressivity_checks, lipschitz, position_domains
 from certiformer.audit.diagnostics import Diagnostic, diagnostics
 from certiformer.audit.form import Checkpoint, Coverage
 from certiformer.audit.generalization import STACKS, generalization
+from certiformer.audit.local_verdict import LOCAL, local
 from certiformer.audit.measure import Measurements, measure
 from certiformer.audit.read import read_checkpoint
 from certiformer.audit.record import record
@@ -30,6 +31,7 @@ IDS = (
     "bounds.mixing_path",
     "bounds.parameter_count",
     *lipschitz.IDS,
+    LOCAL,
     *position_domains.IDS,
     *expressivity_checks.IDS,
 )
@@ -74,13 +76,20 @@ def audit(path: str | Path, given: Given | None = None, *, progress: Progress | 
         figures = measure(checkpoint, progress)
     except np.linalg.LinAlgError:
         raise BadInput(f"{path} has weights so large that their products are not finite in float64") from None
-    verdicts = tuple(_verdicts(checkpoint, figures, coverage, known))
+    verdicts = tuple(_verdicts(path, checkpoint, figures, coverage, known, progress))
     return Audit(
         str(path), known, checkpoint, coverage, figures, verdicts, diagnostics(checkpoint, figures, verdicts, known)
     )
 
 
-def _verdicts(checkpoint: Checkpoint, figures: Measurements, coverage: Coverage, given: Given) -> Iterator[Verdict]:
+def _verdicts(
+    path: str | Path,
+    checkpoint: Checkpoint,
+    figures: Measurements,
+    coverage: Coverage,
+    given: Given,
+    progress: Progress | None,
+) -> Iterator[Verdict]:
     if figures.not_finite:
         first = figures.not_finite[0]
         for name in IDS:
@@ -88,5 +97,6 @@ def _verdicts(checkpoint: Checkpoint, figures: Measurements, coverage: Coverage,
         return
     yield from generalization(checkpoint, figures, coverage, given)
     yield from lipschitz.lipschitz(checkpoint, figures, given)
+    yield local(path, checkpoint, figures, given, progress)
     yield position_domains.disjoint_positions(checkpoint, given)
     yield from expressivity_checks.expressivity(checkpoint, figures, coverage, given)

@@ -21,6 +21,7 @@ EXAMPLES = """
   certiformer audit model.safetensors --heads 12             # what holds, what is vacuous, what does not apply
   certiformer audit folder/ --out report.html                # also draw spectra, heat maps and factors
   certiformer audit folder/ --tokens 1e9 --loss 0.2          # what the compression bound says with that much data
+  certiformer audit runs/sine --radius 0.5                   # also a Lipschitz constant that is proved on a ball
   certiformer audit folder/ --fail-if "qk_spectral > 10"     # for CI: exit code 1 when the condition is met
   certiformer audit new/ --compare old/                      # what changed between two checkpoints
   certiformer audit folder/ --json                           # every figure, with its provenance
@@ -61,7 +62,7 @@ class Options:
     rho: Number = None
     """the mixing rate of one path"""
     radius: Number = None
-    """how long a token can be where no norm bounds it"""
+    """how long a token can be where no norm bounds it; for a run of ours, also how far inputs may be from the centre"""
     heads: Whole = None
     """the number of heads, where no config says it"""
     key_value_heads: Whole = None
