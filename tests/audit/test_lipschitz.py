@@ -78,12 +78,12 @@ def test_the_values_alone_are_no_constant(bert):
 
 
 def test_the_bias_of_the_queries_counts_and_that_of_the_keys_does_not(bert):
-    figures = measure(bert)
-    layer, found = bert.layers[0], figures.layers[0]
-    with_bias = layer_constants(layer, found, 3.0, None)[0]
+    with_bias = layer_constants(bert.layers[0], measure(bert).layers[0], 3.0, None)[0]
 
     def without(**names) -> float:
-        return layer_constants(replace(layer, attention=(replace(layer.attention[0], **names),)), found, 3.0, None)[0]
+        layer = replace(bert.layers[0], attention=(replace(bert.layers[0].attention[0], **names),))
+        found = measure(replace(bert, layers=(layer,))).layers[0]
+        return layer_constants(layer, found, 3.0, None)[0]
 
     assert without(query_bias=None) < with_bias
     assert without(key_bias=None) == with_bias

@@ -226,3 +226,24 @@ def test_products_of_zeros_and_of_wide_heads():
     left, right = np.random.default_rng(0).normal(size=(2, 1, 3, 6))  # rank 3: no Cholesky factor of the Gram matrix
     exact = np.linalg.svd(left[0] @ right[0].T, compute_uv=False)
     assert products(left, right).values[0] == pytest.approx(exact, rel=1e-12)
+
+
+@pytest.mark.parametrize("size", [1e-300, 1e-170, 1e170])
+def test_products_whose_squares_overflow_or_vanish(size):
+    """The same figures as of factors near one, times the sizes; the product of the two sizes is finite here."""
+    rng = np.random.default_rng(0)
+    left, right = rng.normal(size=(3, 40, 5)), rng.normal(size=(3, 30, 5))
+    other = 1e-100 if size > 1 else 1e100
+    left[1] = 0.0
+    plain, found = products(left, right), products(left * size, right * other)
+    assert np.allclose(found.values / (size * other), plain.values, rtol=1e-11, atol=0)
+    assert np.allclose(found.left_norms / size, plain.left_norms, rtol=1e-12, atol=0)
+    assert np.allclose(found.right_norms / other, plain.right_norms, rtol=1e-12, atol=0)
+    assert (found.errors[[0, 2]] > 0).all() and found.errors[1] == 0.0 and (found.values[1] == 0.0).all()
+
+
+def test_products_that_are_not_finite_are_refused():
+    huge = np.full((1, 4, 2), 1e200)
+    for left, right in ((huge, huge), (np.full((1, 4, 2), np.nan), huge), (np.full((1, 4, 2), np.inf), huge)):
+        with pytest.raises(np.linalg.LinAlgError), np.errstate(all="ignore"):
+            products(left, right)

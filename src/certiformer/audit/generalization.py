@@ -1,7 +1,7 @@
 """Which generalization bounds hold for a checkpoint.
 
-The norm-based bounds of the literature are proved for stacks of attention without residuals or true norms. A real
-checkpoint fails that assumption, and is told so; what is printed for it is `bounds.pre_norm_layers`, which counts
+The norm-based bounds of the literature are proved for stacks of bare attention (`audit.plain_stack`). A real
+checkpoint fails that assumption, and is told where; what is printed for it is `bounds.pre_norm_layers`, which counts
 norms and residuals, and `bounds.compression`, which counts bits and needs no assumption on the architecture."""
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from collections.abc import Iterator
 
 from certiformer.audit.form import Checkpoint, Coverage
 from certiformer.audit.measure import Measurements
+from certiformer.audit.plain_stack import STACKS as STACKS
+from certiformer.audit.plain_stack import plain_stacks
 from certiformer.audit.pre_norm import ACTIVATIONS as ACTIVATIONS
 from certiformer.audit.pre_norm import pre_norm
 from certiformer.audit.verdict import Factor, Given, Verdict, judged
@@ -19,13 +21,6 @@ from certiformer.bounds.numbers import above, ball
 
 BITS = {"F64": 64, "F32": 32, "F16": 16, "BF16": 16, "Q8_0": 9}
 WIDEST = 64
-STACKS = (
-    ("bounds.trauger_one_layer", "one attention layer by its l1 norms"),
-    ("bounds.trauger_layers", "several attention layers by their l1 and spectral norms"),
-    ("bounds.masked_token", "a predicted token by the norms of its layers and its output table"),
-    ("bounds.edelman_head", "one head by its (2,1) norm"),
-    ("bounds.low_rank_head", "one head by its rank"),
-)
 
 
 def generalization(
@@ -34,9 +29,7 @@ def generalization(
     """The verdicts, in the order in which they are printed."""
     yield _compression(checkpoint, coverage, given)
     yield pre_norm(checkpoint, figures, given)
-    why = _not_a_plain_stack(checkpoint)
-    for name, what in STACKS:
-        yield Verdict(name, "does-not-apply", f"The bound on {what} is proved for attention without {why}.")
+    yield from plain_stacks(checkpoint)
     yield _path(checkpoint, coverage, given)
     yield Verdict(
         "bounds.parameter_count",
@@ -44,16 +37,6 @@ def generalization(
         "Counting parameters needs a Lipschitz constant of the outputs in the parameters, which no file holds.",
         needs=("a Lipschitz constant in the parameters", "the radius of the ball of parameters"),
     )
-
-
-def _not_a_plain_stack(checkpoint: Checkpoint) -> str:
-    found = []
-    if checkpoint.norm_place is not None:
-        found.append(f"true norms ({checkpoint.norm_place}-norm)")
-    if any(layer.ffn for layer in checkpoint.layers):
-        found.append("hidden units between the layers")
-    found.append("residuals")
-    return ", ".join(found[:-1]) + (" and " if len(found) > 1 else "") + found[-1] + ", which this model has"
 
 
 def stored_bits(checkpoint: Checkpoint, coverage: Coverage) -> int:

@@ -50,11 +50,13 @@ class ProductFigures:
 @dataclass(frozen=True)
 class HeadFigures:
     """One head; `score_bound` bounds |scores| behind the norm (None: no norm feeds it, the scale is not known, or there
-    are score biases, which no norm bounds)."""
+    are score biases, which no norm bounds); `key_shift` is an upper end of |s W_K^T b| for the scale s and the bias b of
+    the queries, 0 where there is none."""
 
     qk: ProductFigures
     vo: ProductFigures | None
     score_bound: float | None
+    key_shift: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -94,7 +96,7 @@ def head_figures(attention: Attention, feeding: Feeding, rng: np.random.Generato
         ways = product_figures(products(output, value.swapaxes(1, 2)), None, gain, 1.0, rng)
     figures = product_figures(scores, gain, gain, query.shape[1] ** -0.5, rng)
     bounds = _score_bounds(attention, feeding, scores)
-    return [HeadFigures(*each) for each in zip(figures, ways, bounds, strict=True)]
+    return [HeadFigures(*each) for each in zip(figures, ways, bounds, _key_shifts(attention, key), strict=True)]
 
 
 def product_figures(
@@ -161,6 +163,16 @@ def _score_bounds(attention: Attention, feeding: Feeding, scores: Products) -> S
         shifts = np.zeros(count) if bias is None else np.linalg.norm(bias.read().reshape(-1, size), axis=1)
         lengths.append(largest * (feeding.radius or 0.0) + np.repeat(shifts, count // len(shifts)))
     return [min(cap, float(abs(known) * q * k)) for q, k in zip(*lengths, strict=True)]
+
+
+def _key_shifts(attention: Attention, key: Float[np.ndarray, "heads size width"]) -> list[float]:
+    if attention.query_bias is None or attention.scale is None:
+        return [0.0] * len(key)
+    bias = attention.query_bias.read().reshape(len(key), -1)
+    # The product may cancel: its rounding is measured by what went into it.
+    rounding = 1e-12 * np.linalg.norm(bias, axis=1) * np.linalg.norm(key.reshape(len(key), -1), axis=1)
+    moved = np.matmul(bias[:, None], key)[:, 0]
+    return (abs(attention.scale) * (np.linalg.norm(moved, axis=1) + rounding)).tolist()
 
 
 def sizes(left: Heads, right: Float[np.ndarray, "heads width2 size"]) -> Float[np.ndarray, "heads 3"]:

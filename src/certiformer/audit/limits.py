@@ -16,6 +16,8 @@ from certiformer.expressivity import bits_lower_bound, softmax_temperature_limit
 SHARPNESS, FEW_BITS = "expressivity.softmax_temperature_limit", "expressivity.bits_lower_bound"
 ROUNDED = 2.0**-24  # of a weight, what float32 may round away
 
+HUGE = 1e15  # scores beyond which no exponent is worth printing
+
 
 def sharpness(figures: Measurements, tokens: int | None) -> Verdict:
     """How far the sharpest head can be from selecting one of n tokens; vacuous where float32 could not tell."""
@@ -55,6 +57,8 @@ def left_over(largest_score: float, tokens: int) -> tuple[float, str]:
     """
     if largest_score <= 0:
         return 1 - 1 / tokens, f"{1 - 1 / tokens:.3g}"
+    if largest_score > HUGE:
+        return 0.0, "0"
     half = softmax_temperature_limit.bound(tokens, Fraction(2 * largest_score)) / 2
     number = max(0.0, math.nextafter(float(half.lower()), 0.0))
     if number > 1e-300:

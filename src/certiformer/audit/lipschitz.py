@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from itertools import islice
 
 from certiformer.audit.architecture import has_score_biases, registers_of
 from certiformer.audit.form import Checkpoint, Layer
 from certiformer.audit.measure import LayerFigures, Measurements
 from certiformer.audit.pairwise_lipschitz import PAIRS, pairwise
-from certiformer.audit.score_slopes import key_shifts
 from certiformer.audit.verdict import Factor, Given, Verdict
 from certiformer.bounds.attention_lipschitz import above, sequence_lipschitz, token_lipschitz
 
@@ -54,6 +54,9 @@ def _dot_products(checkpoint: Checkpoint, figures: Measurements, given: Given) -
     worst = max(range(len(constants)), key=constants.__getitem__, default=None)
     if worst is None:
         return Verdict(DOT, "does-not-apply", "There is no attention.")
+    if not math.isfinite(constants[worst]):
+        name = checkpoint.layers[worst].name
+        return Verdict(DOT, "does-not-apply", f"The weights of {name} are so large that no constant is finite.")
     return Verdict(
         DOT,
         "holds",
@@ -93,9 +96,8 @@ def layer_constants(
     token, sequence = 0.0, 0.0
     found = iter(figures.heads)
     for attention in layer.attention:
-        shifts = key_shifts(attention)
-        for shift in shifts:
-            head = next(found)
+        for head in islice(found, attention.query.shape[0]):
+            shift = head.key_shift
             if head.vo is None or attention.scale is None:
                 continue
             # Figures of qk are divided by the root of the head size; the model's own scale goes in here.

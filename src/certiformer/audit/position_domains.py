@@ -29,6 +29,8 @@ def disjoint_positions(checkpoint: Checkpoint, given: Given) -> Verdict:
         needs = ("a table of codes and one of tokens, of one width, or --radius",)
         why = "The codes of the positions, or the tokens they are added to, are in no file."
         return Verdict(DISJOINT, "holds-if", why, needs=needs)
+    if table.shape[0] < 2:
+        return Verdict(DISJOINT, "holds", "There is one position only, which no other can be taken for.")
     codes = table.read()
     if given.radius is not None or words is None:
         closest, pair = nearest_pair(codes, None)

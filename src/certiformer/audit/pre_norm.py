@@ -17,7 +17,6 @@ import numpy as np
 from certiformer.audit.feeding_norms import norm_radius
 from certiformer.audit.form import Checkpoint, Layer, Norm
 from certiformer.audit.measure import LayerFigures, Measurements
-from certiformer.audit.score_slopes import key_shifts
 from certiformer.audit.verdict import Factor, Given, Verdict, judged
 from certiformer.bounds import pre_norm_layers
 from certiformer.bounds.numbers import above
@@ -148,9 +147,9 @@ def _block(layer: Layer, figures: LayerFigures) -> pre_norm_layers.BlockNorms:
             _cell(head.qk.l11 * ratio),
             _cell(head.vo.spectral + head.vo.spectral_error),
             _cell(head.vo.l11),
-            0.0 if attention.query_bias is None else _cell(shift),
+            0.0 if attention.query_bias is None else _cell(head.key_shift),
         )
-        for head, shift in zip(figures.heads, key_shifts(attention), strict=True)
+        for head in figures.heads
         if head.vo is not None
     )
     up, down = (figures.matrices[name].norms for name in ("up", "down"))

@@ -74,9 +74,10 @@ def audit(path: str | Path, given: Given | None = None, *, progress: Progress | 
     checkpoint, coverage = read_checkpoint(path, **config)
     try:
         figures = measure(checkpoint, progress)
-    except np.linalg.LinAlgError:
+        with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is no proof, and is looked for
+            verdicts = tuple(_verdicts(path, checkpoint, figures, coverage, known, progress))
+    except (np.linalg.LinAlgError, OverflowError):
         raise BadInput(f"{path} has weights so large that their products are not finite in float64") from None
-    verdicts = tuple(_verdicts(path, checkpoint, figures, coverage, known, progress))
     return Audit(
         str(path), known, checkpoint, coverage, figures, verdicts, diagnostics(checkpoint, figures, verdicts, known)
     )

@@ -86,7 +86,7 @@ def slopes(
     ratio = abs(attention.scale or 0.0) * math.sqrt(attention.query.shape[1]) * UP
     scores = [(head.qk.spectral + head.qk.spectral_error) * ratio for head in found]
     radii = [[max(tokens.radius, 1e-100)] * len(found) for tokens in (queries, keys)]  # a gain of zero leaves one token
-    shifts = [shift * UP for shift in key_shifts(attention)]
+    shifts = [head.key_shift * UP for head in found]
     return [_finite(Slopes.of_matrices, *each) for each in zip(values, spreads, scores, *radii, shifts, strict=True)]
 
 
@@ -168,15 +168,3 @@ def largest(weights: Float[np.ndarray, "heads rows columns"]) -> Float[np.ndarra
         squares = np.trace(gram, axis1=1, axis2=2)
     bar = 16 * max(weights.shape[1:]) * 2.0**-53 * squares
     return np.sqrt(np.linalg.eigvalsh(gram)[:, -1].clip(min=0.0) + bar) * size * UP
-
-
-def key_shifts(attention: Attention) -> list[float]:
-    """Upper ends of |s W_K^T b| of every head; 0 where there is no bias."""
-    count, groups = attention.query.shape[0], attention.key.shape[0]
-    if attention.query_bias is None or attention.scale is None:
-        return [0.0] * count
-    key = np.repeat(attention.key.read(), count // groups, 0)
-    bias = attention.query_bias.read().reshape(count, -1)
-    # The product may cancel: its rounding is measured by what went into it.
-    rounding = 1e-12 * np.linalg.norm(bias, axis=1) * np.linalg.norm(key, axis=(1, 2))
-    return (abs(attention.scale) * (np.linalg.norm(np.einsum("he,hed->hd", bias, key), axis=1) + rounding)).tolist()

@@ -6,7 +6,7 @@ repair a file. A new option is a new line in the tables below; everything else f
 
 from __future__ import annotations
 
-import math
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -20,8 +20,12 @@ def _is_integer(value: Any) -> bool:
     return type(value) is int
 
 
+LARGEST = sys.float_info.max
+
+
 def _is_number(value: Any) -> bool:
-    return type(value) in (int, float) and math.isfinite(value)
+    # A whole number may be too large for a float; NaN compares false.
+    return type(value) in (int, float) and -LARGEST <= value <= LARGEST
 
 
 POSITIVE: Rule = ("a positive integer", lambda value: _is_integer(value) and value > 0)

@@ -18,6 +18,7 @@ from jaxtyping import Float
 from certiformer.spectrum.values import SAFE, UNIT
 
 Heads = Float[np.ndarray, "heads width size"]
+TINY = 1e-150  # squared lengths between this and its inverse are computed without underflow that matters
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +44,10 @@ def products(left: Heads, right: Float[np.ndarray, "heads width2 size"]) -> Prod
     >>> found.values.round(12).tolist(), found.left_norms.tolist()
     ([[9.0]], [3.0])
     """
-    grams = [np.matmul(w.swapaxes(1, 2), w) for w in (left, right)]
+    with np.errstate(over="ignore", invalid="ignore"):
+        grams = [np.matmul(w.swapaxes(1, 2), w) for w in (left, right)]
+    if not all(((t > TINY) & (t < 1 / TINY)).all() for t in (np.trace(gram, axis1=1, axis2=2) for gram in grams)):
+        return _extreme(left, right)
     squares = [np.linalg.eigvalsh(gram) for gram in grams]
     largest = [np.maximum(each[:, -1], 0.0) for each in squares]
     side = max(left.shape[1], right.shape[1])
@@ -62,6 +66,35 @@ def products(left: Heads, right: Float[np.ndarray, "heads width2 size"]) -> Prod
         for w, gram in ((left, grams[1]), (right, grams[0]))
     ]
     return Products(left, right, values, errors, np.sqrt(largest[0]), np.sqrt(largest[1]), *lengths)
+
+
+def _extreme(left: Heads, right: Float[np.ndarray, "heads width2 size"]) -> Products:
+    """Where squares overflow or vanish: every factor of every head is brought to entries of at most one, by a power of two.
+    Raises `LinAlgError` where the product is not finite."""
+    sizes = [np.abs(w).max(axis=(1, 2), initial=0.0) for w in (left, right)]
+    powers = [np.frexp(size)[1] for size in sizes]
+    # What takes the place of a factor of zeros is multiplied by zero in the end.
+    scaled = [
+        np.where((size == 0)[:, None, None], 1.0, np.ldexp(w, -power[:, None, None]))
+        for w, size, power in zip((left, right), sizes, powers, strict=True)
+    ]
+    each = [np.where(size == 0, 0.0, np.ldexp(1.0, power)) for size, power in zip(sizes, powers, strict=True)]
+    with np.errstate(over="ignore"):
+        total = np.ldexp(1.0, powers[0] + powers[1])
+    both = np.where((each[0] == 0) | (each[1] == 0), 0.0, total)
+    if not all(np.isfinite(numbers).all() for numbers in (*scaled, *each, both)):
+        raise np.linalg.LinAlgError("the product of two factors is not finite")
+    found = products(*scaled)
+    return Products(
+        left,
+        right,
+        found.values * both[:, None],
+        found.errors * both,
+        found.left_norms * each[0],
+        found.right_norms * each[1],
+        found.row_lengths * both[:, None],
+        found.column_lengths * both[:, None],
+    )
 
 
 def product_values(

@@ -6,9 +6,10 @@ floor(j g / L) = i for j = 0, ..., L - 1."""
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 
 from certiformer.audit.form import Checkpoint, Layer
-from certiformer.audit.read.blocks import Head, Maps, head, hidden, maps_heads, rows_of, separate
+from certiformer.audit.read.blocks import Head, Maps, head, hidden, maps_heads, positions_of, rows_of, separate
 from certiformer.audit.read.family import Family
 from certiformer.audit.read.names import Names
 from certiformer.audit.read.settings import WIDTH, Settings
@@ -29,7 +30,9 @@ def read(names: Names, settings: Settings) -> Checkpoint:
     depth = settings.whole("repeats", "num_hidden_layers")
     if depth is None:
         raise BadInput("no file says how often the shared layers are applied; say it with --repeats")
-    times = [sum(j * groups // depth == i for j in range(depth)) for i in range(groups)]
+    # The first j of group i is the least with j g / L >= i; counting them one by one would take as long as L is large.
+    first = [-(-i * depth // groups) for i in range(groups + 1)]
+    times = [after - before for before, after in pairwise(first)]
     layers = [
         _layer(names, settings, f"{GROUPS}.{i}.albert_layers.{k}", width, epsilon, times[i])
         for i in range(groups)
@@ -47,7 +50,7 @@ def read(names: Names, settings: Settings) -> Checkpoint:
         "albert",
         tuple(layers),
         width,
-        positions=settings.positions("learned"),
+        positions=positions_of(embeddings, settings.positions("learned")),
         norm_place="post",
         embeddings=embeddings,
         head=last.weight,

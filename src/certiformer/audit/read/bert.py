@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from certiformer.audit.form import Checkpoint, Layer
-from certiformer.audit.read.blocks import Head, Maps, head, hidden, maps_heads, rows_of, separate
+from certiformer.audit.read.blocks import Head, Maps, head, hidden, maps_heads, positions_of, rows_of, separate
 from certiformer.audit.read.family import Family
 from certiformer.audit.read.names import Names
 from certiformer.audit.read.settings import DEPTH, WIDTH, Settings
@@ -44,7 +44,7 @@ def read(names: Names, settings: Settings) -> Checkpoint:
         "roberta" if roberta else "bert",
         layers,
         width,
-        positions=settings.positions("learned"),
+        positions=positions_of(embeddings, settings.positions("learned")),
         norm_place="post",
         embeddings=embeddings,
         head=last.weight,

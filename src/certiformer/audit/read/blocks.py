@@ -95,7 +95,7 @@ def output_map(
         part="columns by head",
         transposed=transposed,
     )
-    return weight, names.maybe(f"{name}.bias", (width,))
+    return weight, names.maybe(f"{name}.bias", whole=(width,))
 
 
 def hidden(
@@ -114,9 +114,9 @@ def hidden(
         names.take(f"{up}.weight", whole=(size, width), transposed=transposed),
         names.take(f"{down}.weight", whole=(width, size), transposed=transposed),
         None if gate is None else names.take(f"{gate}.weight", whole=(size, width), transposed=transposed),
-        names.maybe(f"{up}.bias", (size,)),
-        names.maybe(f"{down}.bias", (width,)),
-        None if gate is None else names.maybe(f"{gate}.bias", (size,)),
+        names.maybe(f"{up}.bias", whole=(size,)),
+        names.maybe(f"{down}.bias", whole=(width,)),
+        None if gate is None else names.maybe(f"{gate}.bias", whole=(size,)),
         activation,
     )
 
@@ -131,6 +131,11 @@ def rows_of(tables: dict[str, Weight], name: str, axis: int = 0) -> int | None:
             f"the tensor {weight.source.tensor!r} has the shape {weight.shape}, which is not that of a table"
         )
     return weight.shape[axis]
+
+
+def positions_of(tables: dict[str, Weight], scheme: str) -> str | None:
+    """The scheme, unless it is a table that was learned and is not there."""
+    return None if scheme == "learned" and "position" not in tables else scheme
 
 
 class Head(NamedTuple):
@@ -150,7 +155,8 @@ def head(
     up only where the config does not deny it: tables are the largest tensors there are.
     """
     root = names.root
-    tied = bool(settings.flag("tie_word_embeddings", default=usually_tied))
+    # A head cannot be tied to a table that is not there.
+    tied = bool(settings.flag("tie_word_embeddings", default=usually_tied)) and table in names.files
     bias = root.maybe(bias_name or f"{place}.bias")
     weight = f"{place}.weight"
     if not root.has(weight):

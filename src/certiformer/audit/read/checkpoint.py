@@ -14,7 +14,7 @@ from certiformer.audit.read import onnx_graph, own
 from certiformer.audit.read.albert import ALBERT
 from certiformer.audit.read.bert import BERT
 from certiformer.audit.read.bloom import BLOOM
-from certiformer.audit.read.consistent import check_norms
+from certiformer.audit.read.consistent import check_parts
 from certiformer.audit.read.distilbert import DISTILBERT
 from certiformer.audit.read.falcon import FALCON
 from certiformer.audit.read.gemma import GEMMA
@@ -93,7 +93,7 @@ def read_tensors(files: TensorFiles, prefix: str | None = None, **given: Any) ->
     names = names_of(files, origins=origins)
     if own.is_own(settings):
         checkpoint = own.read(names, settings)
-        check_norms(checkpoint)
+        check_parts(checkpoint)
         return checkpoint, names.coverage()
     checkpoint = _of_family(names, settings, prefix)
     if checkpoint is None:
@@ -111,13 +111,13 @@ def _of_family(names: Names, settings: Settings, prefix: str | None) -> Checkpoi
             raise BadInput(f"{names.files.place} holds several models, below {shown}; pick one with --prefix")
         if mine:
             checkpoint = family.read(mine[0], settings)
-            check_norms(checkpoint)
+            check_parts(checkpoint)
             return checkpoint
     return None
 
 
 def _of_no_family(files: TensorFiles) -> BadInput:
-    shown = ", ".join(sorted(files.infos)[:3])
+    shown = ", ".join(map(repr, sorted(files.infos)[:3]))
     known = ", ".join(family.name for family in FAMILIES)
     return BadInput(
         f"{files.place} is of no family known here: it has {shown}, ...; the families are {known}, certiformer"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from certiformer.audit.form import Checkpoint, Layer
-from certiformer.audit.read.blocks import Head, Maps, head, hidden, maps_heads, rows_of, separate
+from certiformer.audit.read.blocks import Head, Maps, head, hidden, maps_heads, positions_of, rows_of, separate
 from certiformer.audit.read.family import Family
 from certiformer.audit.read.names import Names
 from certiformer.audit.read.settings import DEPTH, WIDTH, Settings
@@ -29,7 +29,7 @@ def read(names: Names, settings: Settings) -> Checkpoint:
         "distilbert",
         tuple(_layer(names, settings, f"transformer.layer.{i}", width) for i in range(depth)),
         width,
-        positions="sinusoidal" if settings.flag("sinusoidal_pos_embds") else "learned",
+        positions=positions_of(embeddings, "sinusoidal" if settings.flag("sinusoidal_pos_embds") else "learned"),
         norm_place="post",
         embeddings=embeddings,
         head=last.weight,

@@ -79,9 +79,11 @@ def _layer(names: Names, settings: Settings, place: str, width: int, epsilon: fl
     heads, layout = _heads(names, settings, f"{name}.weight")
     attention = fused(names, f"{name}.weight", f"{name}.bias", f"{place}.self_attention.dense", heads, width, layout)
     up, down = f"{place}.mlp.dense_h_to_4h", f"{place}.mlp.dense_4h_to_h"
-    first = names.first(f"{place}.ln_attn.weight", f"{place}.input_layernorm.weight") or ""
-    second = names.first(f"{place}.ln_mlp.weight", f"{place}.post_attention_layernorm.weight") or ""
-    places = {"attention": first.removesuffix(".weight"), "ffn": second.removesuffix(".weight")}
+    found = {
+        "attention": names.first(f"{place}.ln_attn.weight", f"{place}.input_layernorm.weight"),
+        "ffn": names.first(f"{place}.ln_mlp.weight", f"{place}.post_attention_layernorm.weight"),
+    }
+    places = {part: norm.removesuffix(".weight") for part, norm in found.items() if norm is not None}
     return Layer(
         place,
         (replace(attention, causal=True),),

@@ -33,7 +33,7 @@ def read(names: Names, settings: Settings) -> Checkpoint:
         norm_place="queries",
         embeddings=embeddings,
         head=last,
-        head_tied=last is None,
+        head_tied=last is None and "item" in embeddings,
         final_norm=names.norm("seq_norm", "layer", EPSILON),
         context=rows_of(embeddings, "position"),
         vocabulary=rows_of(embeddings, "item"),

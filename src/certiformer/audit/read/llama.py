@@ -5,6 +5,8 @@ queries and keys; both are read where they are there."""
 
 from __future__ import annotations
 
+from reprlib import repr as short
+
 from certiformer.audit.form import Checkpoint
 from certiformer.audit.read.decoder import SEPARATE, Kin, read_decoder
 from certiformer.audit.read.family import Family
@@ -31,8 +33,8 @@ def read(names: Names, settings: Settings) -> Checkpoint:
     said = settings.get("model_type") or "llama"
     if said not in KNOWN:
         raise BadInput(
-            f"{names.files.place} has the names of a Llama, but its config says {said!r}, which may mean other sums; read"
-            " it as a Llama with --model-type llama"
+            f"{names.files.place} has the names of a Llama, but its config says {short(said)}, which may mean other sums;"
+            " read it as a Llama with --model-type llama"
         )
     return read_decoder(names, settings, Kin(said))
 

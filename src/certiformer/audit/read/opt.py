@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from certiformer.audit.form import Checkpoint, Layer
-from certiformer.audit.read.blocks import Maps, head, hidden, maps_heads, rows_of, separate
+from certiformer.audit.read.blocks import Maps, head, hidden, maps_heads, positions_of, rows_of, separate
 from certiformer.audit.read.family import Family
 from certiformer.audit.read.names import Names
 from certiformer.audit.read.settings import DEPTH, WIDTH, Settings
@@ -42,7 +42,7 @@ def read(names: Names, settings: Settings) -> Checkpoint:
         "opt",
         tuple(_layer(names, settings, f"layers.{i}", width) for i in range(depth)),
         width,
-        positions="learned",
+        positions=positions_of(embeddings, "learned"),
         norm_place="pre" if before else "post",
         embeddings=embeddings,
         head=last.weight,

@@ -4,6 +4,7 @@ A block has groups of heads of different sizes; each group is an attention of it
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -12,9 +13,12 @@ from certiformer.audit.form import Attention, Checkpoint, FeedForward, Layer, No
 from certiformer.audit.read.names import Names
 from certiformer.audit.read.settings import Settings
 from certiformer.errors import BadInput
+from certiformer.model.config import Config
+from certiformer.model.layout import tensor_specs
 from certiformer.model.schema import FORMAT, problems
 
 POSITIONS = {"table": "learned", "one-hot": "one-hot", "sinusoidal": "sinusoidal", "circle": "circle", "none": "none"}
+LARGEST = 1 << 40  # as for the numbers of every config
 
 
 def is_own(settings: Settings) -> bool:
@@ -25,9 +29,12 @@ def is_own(settings: Settings) -> bool:
 def read(names: Names, settings: Settings) -> Checkpoint:
     """The checkpoint of a model that we saved."""
     config = settings.config
+    if any(abs(number) >= LARGEST for number in _whole_numbers(config)):
+        raise BadInput("the config of this model has a number that is larger than any size")
     wrong = problems(config)
     if wrong:
         raise BadInput(f"the config of this model is not legal: {wrong[0]}")
+    _check_shapes(names, config)
     width, blocks = config["width"], config["blocks"]
     ids = config["input"]["kind"] == "ids"
     embeddings = {
@@ -54,6 +61,23 @@ def read(names: Names, settings: Settings) -> Checkpoint:
             if block[part] is not None and not block[part]["residual"]
         ),
     )
+
+
+def _whole_numbers(data: Any) -> Iterator[int]:
+    if isinstance(data, int):
+        yield data
+    elif isinstance(data, (dict, list)):
+        for each in data.values() if isinstance(data, dict) else data:
+            yield from _whole_numbers(each)
+
+
+def _check_shapes(names: Names, config: dict[str, Any]) -> None:
+    """Raises where a tensor does not have the shape that the config asks for."""
+    for name, spec in tensor_specs(Config.from_json(config)).items():
+        if names.shape(name) != spec.shape:
+            raise BadInput(
+                f"the tensor {name!r} has the shape {names.shape(name)}, but the config asks for {spec.shape}"
+            )
 
 
 def _layer(names: Names, place: str, block: dict[str, Any], width: int, loops: int) -> Layer:

@@ -27,8 +27,9 @@ def rebuilt(files: TensorFiles) -> tuple[TensorFiles, dict[str, Origin]]:
         found = _weight_norm(files, name) or _spectral_norm(files, name)
         if found is not None:
             plain, uses, read, origin = found
-            if plain in files.infos:
-                raise BadInput(f"{files.place} has {plain!r} and also {name!r}, which would make it")
+            if plain in files.infos or plain in made:
+                other = plain if plain in files.infos else made[plain][1].tensor
+                raise BadInput(f"{files.place} has {other!r} and also {name!r}, which would both be {plain!r}")
             made[plain] = read, origin
             hidden |= {name, *uses}
         elif ".parametrizations." in f".{name}" and not _is_part(files, name):
@@ -62,7 +63,10 @@ def _weight_norm(files: TensorFiles, name: str):
 
     def read() -> np.ndarray:
         direction = np.asarray(files.read(name), np.float64)
-        return direction * (files.read(length) / np.sqrt(np.sum(direction**2, axis=axes, keepdims=True)))
+        with np.errstate(divide="ignore", invalid="ignore"):  # 0 / 0 is NaN in torch, too, and is named
+            # Of the size of one, so that squares neither overflow nor vanish; g v / |v| does not change by it.
+            direction = direction / np.max(np.abs(direction), axis=axes, keepdims=True, initial=0.0)
+            return direction * (files.read(length) / np.sqrt(np.sum(direction**2, axis=axes, keepdims=True)))
 
     return plain, (length,), read, Origin(name, f"g v / |v|, g = {length}", files.infos[length].count)
 
@@ -80,18 +84,15 @@ def _spectral_norm(files: TensorFiles, name: str):
     if left not in files.infos or right not in files.infos:
         return None
     shape = files.infos[name].shape
-    if (
-        not shape
-        or files.infos[left].shape != shape[:1]
-        or files.infos[right].count * shape[0] != files.infos[name].count
-    ):
+    sides = files.infos[left].shape, files.infos[right].shape
+    if 0 in (shape or (0,)) or sides != (shape[:1], (files.infos[name].count // shape[0],)):
         raise BadInput(f"{left!r} and {right!r} do not fit {name!r}, whose shape is {shape}")
 
     def read() -> np.ndarray:
-        weight = np.asarray(files.read(name), np.float64)
-        vectors = (np.asarray(files.read(each), np.float64) for each in (left, right))
-        u, v = vectors
-        return weight / (u @ weight.reshape(len(weight), -1) @ v)
+        weight, u, v = (np.asarray(files.read(each), np.float64) for each in (name, left, right))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            weight = weight / np.max(np.abs(weight), initial=0.0)  # of the size of one, as above
+            return weight / (u @ weight.reshape(len(weight), -1) @ v)
 
     return plain, (left, right), read, Origin(name, "v / (a . V b)", 0, (left, right))
 

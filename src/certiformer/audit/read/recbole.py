@@ -31,7 +31,7 @@ def read(names: Names, settings: Settings) -> Checkpoint:
         positions="learned" if "position" in embeddings else "none",
         norm_place="post",
         embeddings=embeddings,
-        head_tied=True,
+        head_tied="item" in embeddings,
         head_bias=names.maybe("output_bias"),
         norms=names.norms({"embeddings": "LayerNorm", "output": "output_ln"}, "layer", epsilon),
         others=names.some(output="output_ffn.weight", output_bias="output_ffn.bias"),

@@ -35,7 +35,7 @@ def read(names: Names, settings: Settings) -> Checkpoint:
         norm_place=None if first is None else "pre" if first else "post",
         embeddings=embeddings,
         embedding_scale=math.sqrt(width),
-        head_tied=True,
+        head_tied="item" in embeddings,
         final_norm=names.norm("last_layernorm", "layer", EPSILON),
         context=None if rows is None else max(rows - 1, 1),  # row 0 is for padding
         vocabulary=rows_of(embeddings, "item"),
@@ -65,8 +65,8 @@ def _hidden(names: Names, place: str, width: int) -> FeedForward:
     return FeedForward(
         map_of("conv1"),
         map_of("conv2"),
-        up_bias=names.maybe(f"{place}.conv1.bias", (width,)),
-        down_bias=names.maybe(f"{place}.conv2.bias", (width,)),
+        up_bias=names.maybe(f"{place}.conv1.bias", whole=(width,)),
+        down_bias=names.maybe(f"{place}.conv2.bias", whole=(width,)),
         activation="relu",
     )
 

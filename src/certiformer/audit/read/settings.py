@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-import math
+import re
+import sys
+from reprlib import repr as short  # values can be as long as a file
 from typing import Any
 
 from certiformer.errors import BadInput
@@ -20,6 +22,7 @@ ACTIVATIONS = {
     "swish": "silu",
     "tanh": "tanh",
 }
+WORD = re.compile(r"[\w.-]{1,64}")
 # One meaning, the names that configs give it; the first is ours, for what the user says besides the config.
 HEADS = ("heads", "num_attention_heads", "n_head", "n_heads", "num_heads")
 KEY_VALUE_HEADS = ("key_value_heads", "num_key_value_heads", "num_kv_heads", "n_head_kv")
@@ -49,7 +52,9 @@ class Settings:
         if value is None:
             return None
         if type(value) is not int or not 1 <= value < 1 << 40:
-            raise BadInput(f"the config has {self._said(*names)} = {value!r}, which is not a positive whole number")
+            raise BadInput(
+                f"the config has {self._said(*names)} = {short(value)}, which is not a positive whole number"
+            )
         return value
 
     def number(self, *names: str) -> float | None:
@@ -57,28 +62,37 @@ class Settings:
         value = self.get(*names)
         if value is None:
             return None
-        if type(value) not in (int, float) or not abs(value) < math.inf:
-            raise BadInput(f"the config has {self._said(*names)} = {value!r}, which is not a finite number")
+        if type(value) not in (int, float) or not abs(value) <= sys.float_info.max:
+            raise BadInput(f"the config has {self._said(*names)} = {short(value)}, which is not a finite number")
         return float(value)
 
     def positive(self, *names: str) -> float | None:
         """A positive finite number."""
         value = self.number(*names)
         if value is not None and value <= 0:
-            raise BadInput(f"the config has {self._said(*names)} = {value!r}, which is not positive")
+            raise BadInput(f"the config has {self._said(*names)} = {short(value)}, which is not positive")
         return value
 
     def flag(self, *names: str, default: bool | None = None) -> bool | None:
         """True or false."""
         value = self.get(*names)
         if value is not None and type(value) is not bool:
-            raise BadInput(f"the config has {self._said(*names)} = {value!r}, which is neither true nor false")
+            raise BadInput(f"the config has {self._said(*names)} = {short(value)}, which is neither true nor false")
         return default if value is None else value
 
     def activation(self, *names: str, usual: str | None = None) -> str | None:
         """The activation by one name for each; unknown ones as they are written."""
         value = self.get(*names)
-        return usual if value is None else ACTIVATIONS.get(str(value), str(value))
+        return usual if value is None else self.named_activation(value, *names)
+
+    def named_activation(self, value: Any, *names: str) -> str:
+        """The one name of an activation that the config has under one of these names."""
+        # It is quoted in sentences, so it has to be a word.
+        if not isinstance(value, str) or not WORD.fullmatch(value):
+            raise BadInput(
+                f"the config has {self._said(*names)} = {short(self.get(*names))}, which names no activation"
+            )
+        return ACTIVATIONS.get(value, value)
 
     def positions(self, usual: str) -> str:
         """The position scheme: what the config says in its usual words, else that of the family."""

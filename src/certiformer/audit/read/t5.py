@@ -13,7 +13,7 @@ from certiformer.audit.read.blocks import Head, Maps, head, hidden, maps_heads, 
 from certiformer.audit.read.family import Family
 from certiformer.audit.read.heads import Heads
 from certiformer.audit.read.names import Names
-from certiformer.audit.read.settings import ACTIVATIONS, WIDTH, Settings
+from certiformer.audit.read.settings import WIDTH, Settings
 
 SIGN = "encoder.block.0.layer.0.SelfAttention.q.weight"
 TABLE = "shared.weight"
@@ -90,11 +90,12 @@ def _attention(names: Names, settings: Settings, place: str, width: int) -> tupl
 
 
 def _hidden(names: Names, settings: Settings, place: str, width: int) -> FeedForward:
-    said = settings.get("dense_act_fn") or str(settings.get("feed_forward_proj") or "").rpartition("-")[2] or None
+    kind = settings.get("feed_forward_proj")
+    said = settings.get("dense_act_fn") or (kind.rpartition("-")[2] if isinstance(kind, str) else kind)
     # The gated kind calls its activation gelu and computes it by tanh.
-    if settings.get("feed_forward_proj") == "gated-gelu":
+    if kind == "gated-gelu":
         said = "gelu_new"
-    activation = None if said is None else ACTIVATIONS.get(str(said), str(said))
+    activation = None if said is None else settings.named_activation(said, "dense_act_fn", "feed_forward_proj")
     if names.has(f"{place}.wi_0.weight"):
         return hidden(names, f"{place}.wi_1", f"{place}.wo", width, activation, f"{place}.wi_0")
     return hidden(names, f"{place}.wi", f"{place}.wo", width, activation or "relu")

@@ -12,7 +12,7 @@ from certiformer.audit.read.settings import Settings
 
 
 def multihead(names: Names, settings: Settings, place: str, width: int) -> tuple[Attention, Heads]:
-    """The attention at `place` with tokens of the given width."""
+    """The attention at `place` with tokens of the given width; keys of another width are those of another sequence."""
     name = f"{place}.in_proj_weight"
     heads = fused_heads(settings, 3 * width, names.prefix + name, groups=None, layout="blocks")
     if names.has(name):
@@ -20,7 +20,7 @@ def multihead(names: Names, settings: Settings, place: str, width: int) -> tuple
 
     def projection(letter: str) -> Weight:
         single = f"{place}.{letter}_proj_weight"
-        wide = names.matrix(single)[1]
+        wide = width if letter == "q" else names.matrix(single)[1]
         return names.take(single, (heads.count, heads.size, wide), whole=(width, wide), part="rows by head")
 
     rows = fused_rows(heads, "blocks")
@@ -34,4 +34,6 @@ def multihead(names: Names, settings: Settings, place: str, width: int) -> tuple
     out, out_bias = output_map(names, f"{place}.out_proj", heads, width)
     query, key, value = (projection(letter) for letter in "qkv")
     query_bias, key_bias, value_bias = (bias(which) for which in ("query", "key", "value"))
-    return Attention(query, key, value, out, query_bias, key_bias, value_bias, out_bias, scale=heads.scale), heads
+    other = {key.shape[2], value.shape[2]} != {width}
+    biases = (query_bias, key_bias, value_bias, out_bias)
+    return Attention(query, key, value, out, *biases, scale=heads.scale, cross=other), heads
