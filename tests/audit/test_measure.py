@@ -26,9 +26,9 @@ def weight(array: np.ndarray) -> Weight:
 def test_a_large_map_has_the_same_figures_up_to_its_bar(monkeypatch):
     array = np.random.default_rng(0).normal(size=(150, 90)).astype(np.float32)
     gain = np.linspace(0.5, 2, 90)
-    whole = matrix_figures.matrix_figures(weight(array), gain, np.random.default_rng(1), [])
+    whole = matrix_figures.matrix_figures([(weight(array), gain)], np.random.default_rng(1), [])[0]
     monkeypatch.setattr(matrix_figures, "MANY_VALUES", 50)
-    large = matrix_figures.matrix_figures(weight(array), gain, np.random.default_rng(1), [])
+    large = matrix_figures.matrix_figures([(weight(array), gain)], np.random.default_rng(1), [])[0]
     assert large.ranks is None and large.decay is None and whole.ranks is not None
     # Products are in float32 there; 64 of 90 steps have converged, the 24 of the comparisons nearly.
     assert large.norms.spectral == pytest.approx(whole.norms.spectral, rel=1e-5)
@@ -52,9 +52,9 @@ def test_what_rows_have_in_common_does_not_survive_the_shuffle():
     """Rank one with columns of one length: sqrt(300 * 40) = 110, and sqrt(300) + sqrt(40) = 24 for the copy."""
     rng = np.random.default_rng(0)
     array = np.outer(rng.normal(size=300), rng.choice([-1.0, 1.0], 40))
-    found = matrix_figures.matrix_figures(weight(array), None, rng, [])
+    found = matrix_figures.matrix_figures([(weight(array), None)], rng, [])[0]
     assert found.shuffled_spectral < 0.3 * found.norms.spectral
-    random = matrix_figures.matrix_figures(weight(rng.normal(size=(300, 40))), None, rng, [])
+    random = matrix_figures.matrix_figures([(weight(rng.normal(size=(300, 40))), None)], rng, [])[0]
     assert random.shuffled_spectral == pytest.approx(random.norms.spectral, rel=0.15)
     assert random.gaussian_spectral == pytest.approx(random.norms.spectral, rel=0.1)
 

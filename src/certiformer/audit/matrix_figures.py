@@ -1,4 +1,4 @@
-"""Figures of one map: its norms, ranks and decay, raw and with the gain of the norm that feeds it, beside its controls.
+"""Figures of maps: its norms, ranks and decay, raw and with the gain of the norm that feeds it, beside controls.
 
 Up to a shorter side of `MANY_VALUES` by all singular values. Of larger maps the norms are measured, the spectral one by
 Lanczos steps, and no ranks."""
@@ -6,6 +6,7 @@ Lanczos steps, and no ranks."""
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -48,29 +49,68 @@ class MatrixFigures:
     shuffled_spectral: float
 
 
-def matrix_figures(weight: Weight, gain: np.ndarray | None, rng: np.random.Generator, bad: list[str]) -> MatrixFigures:
-    """The figures of one map; NaN where it has entries that are not finite, and its tensor is then named in `bad`."""
-    array, shape = weight.load(), (weight.shape[0], weight.shape[1])
-    large = min(shape) > MANY_VALUES
-    found = sums(array, by_gram(shape) and not large)
-    if not math.isfinite(found.largest):
-        bad.append(weight.source.tensor)
-        nothing = Norms(*[math.nan] * 9)
-        return MatrixFigures(weight.source.tensor, shape, nothing, None, None, None, math.nan, math.nan)
-    gaussian = gaussian_norm(found.frobenius, shape)
-    if large:
-        # float32 holds what float16, bfloat16 and float32 files hold exactly, and halves what has to be moved.
-        single = np.asarray(array, np.float32)
-        value, bar = largest_by_lanczos(single)
-        measured = norms_of(found, value, bar)
-        folded = None if gain is None else largest_by_lanczos(single * gain.astype(np.float32), FEW_STEPS)[0]
-        shuffled = shuffled_norm(single, rng, lambda copy: largest_by_lanczos(copy, FEW_STEPS)[0])
-        return MatrixFigures(weight.source.tensor, shape, measured, None, None, folded, gaussian, shuffled)
-    measured, values = decomposed(array, found)
-    folded = None if gain is None else folded_norm(array, found, gain)
-    shuffled = shuffled_norm(array, rng, largest_of_few_digits)
-    used, decay = ranks(values, max(shape)), decay_or_none(values)
-    return MatrixFigures(weight.source.tensor, shape, measured, used, decay, folded, gaussian, shuffled)
+@dataclass(frozen=True, eq=False)
+class _Loaded:
+    """A map in memory, its sums, and the gain that is folded into it."""
+
+    tensor: str
+    array: Float[np.ndarray, "rows columns"]
+    found: Sums
+    gain: Float[np.ndarray, " columns"] | None
+
+
+def matrix_figures(
+    maps: Sequence[tuple[Weight, np.ndarray | None]], rng: np.random.Generator, bad: list[str]
+) -> list[MatrixFigures]:
+    """The figures of several maps, each with the gain that is folded into it or None; NaN where a map has entries that are
+    not finite, and its tensor is then named in `bad`. Large maps are measured one after the other, others together."""
+    figures: list[MatrixFigures | _Loaded] = []
+    for weight, gain in maps:
+        large = min(weight.shape) > MANY_VALUES
+        array = weight.load()
+        loaded = _Loaded(weight.source.tensor, array, sums(array, by_gram(weight.shape) and not large), gain)
+        if not math.isfinite(loaded.found.largest):
+            bad.append(loaded.tensor)
+            nothing, shape = Norms(*[math.nan] * 9), (weight.shape[0], weight.shape[1])
+            figures.append(MatrixFigures(loaded.tensor, shape, nothing, None, None, None, math.nan, math.nan))
+        else:
+            figures.append(_large(loaded, rng) if large else loaded)
+    waiting = [each for each in figures if isinstance(each, _Loaded)]
+    known = iter(decomposed([(each.array, each.found) for each in waiting]))
+    return [_small(each, *next(known), rng) if isinstance(each, _Loaded) else each for each in figures]
+
+
+def _small(
+    loaded: _Loaded, measured: Norms, values: Float[np.ndarray, " values"], rng: np.random.Generator
+) -> MatrixFigures:
+    """With ranks and decay, by all singular values."""
+    shape, gain = loaded.array.shape, loaded.gain
+    return MatrixFigures(
+        loaded.tensor,
+        shape,
+        measured,
+        ranks(values, max(shape)),
+        decay_or_none(values),
+        None if gain is None else folded_norm(loaded.array, loaded.found, gain),
+        gaussian_norm(loaded.found.frobenius, shape),
+        shuffled_norm(loaded.array, rng, largest_of_few_digits),
+    )
+
+
+def _large(loaded: _Loaded, rng: np.random.Generator) -> MatrixFigures:
+    """Without ranks and decay; the spectral norm by Lanczos steps, a few of them for the comparisons."""
+    # float32 holds what float16, bfloat16 and float32 files hold exactly, and halves what has to be moved.
+    single, gain = np.asarray(loaded.array, np.float32), loaded.gain
+    return MatrixFigures(
+        loaded.tensor,
+        single.shape,
+        norms_of(loaded.found, *largest_by_lanczos(single)),
+        None,
+        None,
+        None if gain is None else largest_by_lanczos(single * gain.astype(np.float32), FEW_STEPS)[0],
+        gaussian_norm(loaded.found.frobenius, single.shape),
+        shuffled_norm(single, rng, lambda copy: largest_by_lanczos(copy, FEW_STEPS)[0]),
+    )
 
 
 def folded_norm(array: Float[np.ndarray, "rows columns"], found: Sums, gain: Float[np.ndarray, " columns"]) -> float:

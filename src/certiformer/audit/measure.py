@@ -22,7 +22,7 @@ import numpy as np
 
 from certiformer.audit.architecture import has_score_biases
 from certiformer.audit.feeding_norms import feeding_norms, finite_gain, norm_radius, only
-from certiformer.audit.form import Attention, Checkpoint, FeedForward, Layer, Weight
+from certiformer.audit.form import Checkpoint, FeedForward, Layer, Weight
 from certiformer.audit.head_figures import WIDE, Feeding, HeadFigures, head_figures
 from certiformer.audit.matrix_figures import MatrixFigures, matrix_figures
 
@@ -59,38 +59,40 @@ def measure(checkpoint: Checkpoint, progress: Progress | None = None, seed: int 
     wide, not_finite = checkpoint.width >= WIDE, []
     with np.errstate(over="ignore", invalid="ignore"):  # what overflows fails in the decomposition, and is refused
         plans = [_Plan(checkpoint, place) for place in range(len(checkpoint.layers))]
-    tables: dict[str, Task] = {
-        name: partial(matrix_figures, weight, None) for name, weight in _outside(checkpoint) if len(weight.shape) == 2
-    }
-    parts = [*tables.items()]
-    parts += [(f"{number} {name}", task) for number, plan in enumerate(plans) for name, task in plan.tasks.items()]
-    parts += [("unmeasured", lambda rng, bad: bad.extend(unmeasured_not_finite(checkpoint)))]
+    tables = {name: weight for name, weight in _outside(checkpoint) if len(weight.shape) == 2}
+    # The longest parts go first, so that no thread is left with one of them in the end.
+    parts: dict[str, Task] = {name: partial(matrix_figures, [(weight, None)]) for name, weight in tables.items()}
+    parts |= {f"{number} maps": partial(matrix_figures, plan.maps) for number, plan in enumerate(plans)}
+    parts |= {f"{number} heads": plan.head_figures for number, plan in enumerate(plans)}
+    parts |= {"unmeasured": lambda rng, bad: bad.extend(unmeasured_not_finite(checkpoint))}
 
-    def done(part: tuple[str, Task]) -> tuple[Any, list[str]]:
+    def done(name: str) -> tuple[Any, list[str]]:
         bad: list[str] = []
         # A name of its own for every stream: what else there is in the file does not change the numbers that it draws.
-        rng = np.random.default_rng([seed, crc32(part[0].encode())])
+        rng = np.random.default_rng([seed, crc32(name.encode())])
         with np.errstate(over="ignore", invalid="ignore"):
-            return part[1](rng, bad), bad
+            return parts[name](rng, bad), bad
 
     with _one_thread_each(not wide), ThreadPoolExecutor(_workers(wide)) as pool:
         # Wide models are measured one part after the other: their tensors fill the memory.
-        waiting = (map if wide else pool.map)(done, parts)
+        begun = {} if wide else {name: pool.submit(done, name) for name in parts}
 
-        def following() -> Any:
-            figures, bad = next(waiting)
+        def figures_of(name: str) -> Any:
+            figures, bad = done(name) if wide else begun[name].result()
             not_finite.extend(bad)
             return figures
 
-        matrices = {name: following() for name in tables}
+        matrices = {name: figures_of(name)[0] for name in tables}
         if progress is not None:
             progress(1, len(plans) + 1, "tables")
         layers = []
         for number, plan in enumerate(plans):
-            layers.append(plan.figures(following))
+            heads, maps = tuple(figures_of(f"{number} heads")), figures_of(f"{number} maps")
+            found = dict(zip(plan.names, maps, strict=True))
+            layers.append(LayerFigures(plan.layer.name, plan.layer.repeats, heads, found, plan.radius))
             if progress is not None:
                 progress(number + 2, len(plans) + 1, plan.layer.name)
-        following()
+        figures_of("unmeasured")
     return Measurements(tuple(layers), matrices, tuple(dict.fromkeys(not_finite)))
 
 
@@ -104,31 +106,17 @@ class _Plan:
         known = [radius for radius in radii if radius is not None]
         self.radius = max(known) if len(known) == len(radii) else None
         gains = {part: finite_gain(only(found)) for part, found in norms.items()}
-        feeding = Feeding(gains["attention"], self.radius, has_score_biases(checkpoint))
-        # The many thin matrices of the heads are slower on several threads, in wide models too.
-        self.heads: dict[str, Task] = {
-            f"heads {number}": partial(_alone, attention, feeding)
-            for number, attention in enumerate(self.layer.attention)
-        }
-        self.matrices: dict[str, Task] = {
-            name: partial(matrix_figures, weight, gains["ffn"] if fed else None)
-            for name, weight, fed in _maps(self.layer)
-        }
+        self.feeding = Feeding(gains["attention"], self.radius, has_score_biases(checkpoint))
+        self.names = [name for name, _, _ in _maps(self.layer)]
+        self.maps = [(weight, gains["ffn"] if fed else None) for _, weight, fed in _maps(self.layer)]
 
-    @property
-    def tasks(self) -> dict[str, Task]:
-        return {**self.heads, **self.matrices}
-
-    def figures(self, following: Callable[[], Any]) -> LayerFigures:
-        """The figures of the layer from those of its parts, in their order."""
-        heads = tuple(head for _ in self.heads for head in following())
-        matrices = {name: following() for name in self.matrices}
-        return LayerFigures(self.layer.name, self.layer.repeats, heads, matrices, self.radius)
-
-
-def _alone(attention: Attention, feeding: Feeding, rng: np.random.Generator, bad: list[str]) -> list[HeadFigures]:
-    with _one_thread_each(attention.query.shape[-1] >= WIDE):
-        return head_figures(attention, feeding, rng, bad)
+    def head_figures(self, rng: np.random.Generator, bad: list[str]) -> list[HeadFigures]:
+        """The heads of all attentions. Their many thin matrices are slower on several threads, in wide models too."""
+        heads: list[HeadFigures] = []
+        for attention in self.layer.attention:
+            with _one_thread_each(attention.query.shape[-1] >= WIDE):
+                heads += head_figures(attention, self.feeding, rng, bad)
+        return heads
 
 
 def _maps(layer: Layer) -> Iterator[tuple[str, Weight, bool]]:

@@ -17,6 +17,7 @@ No norm is ever squared, and no logarithm taken.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -51,11 +52,31 @@ def norms(w: Float[np.ndarray, "rows columns"]) -> Norms:
     >>> found.spectral, found.l11, found.l21_rows, found.l21_columns
     (5.0, 7.0, 5.0, 7.0)
     """
-    return decomposed(w, sums(w, by_gram(w.shape)))[0]
+    return decomposed([(w, sums(w, by_gram(w.shape)))])[0][0]
 
 
-def decomposed(w: Float[np.ndarray, "rows columns"], found: Sums) -> tuple[Norms, Float[np.ndarray, " values"]]:
-    """All norms and all singular values of a matrix whose sums are known; NaN where an entry is not finite."""
+Decomposed = tuple[Norms, Float[np.ndarray, " values"]]
+
+
+def decomposed(matrices: Sequence[tuple[Float[np.ndarray, "rows columns"], Sums]]) -> list[Decomposed]:
+    """All norms and all singular values of matrices whose sums are known; NaN where an entry is not finite.
+
+    Gram matrices of one size are decomposed together: NumPy lets other threads go on only where there are more than 500
+    rows in all.
+    """
+    sides = {len(found.gram) for _, found in matrices} - {0}
+    squares: dict[int, Iterator[np.ndarray]] = {}
+    for side in sides:
+        grams = np.stack([found.gram for _, found in matrices if len(found.gram) == side])
+        finite = np.asarray(np.isfinite(grams).all(axis=(1, 2)))  # what overflows is brought to another size below
+        squares[side] = iter(np.linalg.eigvalsh(np.where(finite[:, None, None], grams, 0.0)))
+    return [
+        _decomposed(w, found, next(squares[len(found.gram)], None) if len(found.gram) else None)
+        for w, found in matrices
+    ]
+
+
+def _decomposed(w: np.ndarray, found: Sums, squares: np.ndarray | None) -> Decomposed:
     if not math.isfinite(found.largest):
         return Norms(*[math.nan] * 9), np.full(min(w.shape), math.nan)
     if w.size == 0 or found.largest == 0:
@@ -64,9 +85,9 @@ def decomposed(w: Float[np.ndarray, "rows columns"], found: Sums) -> tuple[Norms
         # A common factor, a power of two, keeps squares of very large and very small entries from overflowing.
         factor = float(np.exp2(np.clip(np.floor(np.log2(found.largest)), -1000, 1000)))
         scaled = np.asarray(w, np.float64) / factor
-        small, values = decomposed(scaled, sums(scaled, by_gram(w.shape)))
+        small, values = decomposed([(scaled, sums(scaled, by_gram(w.shape)))])[0]
         return Norms(*(each * factor for each in vars(small).values())), values * factor
-    values = singular_values(w, found.gram)
+    values = singular_values(w, squares)
     largest = float(values.max())
     return norms_of(found, largest, value_error(found.frobenius, largest, w.shape)), values
 

@@ -48,13 +48,13 @@ def products(left: Heads, right: Float[np.ndarray, "heads width2 size"]) -> Prod
         grams = [np.matmul(w.swapaxes(1, 2), w) for w in (left, right)]
     if not all(((t > TINY) & (t < 1 / TINY)).all() for t in (np.trace(gram, axis1=1, axis2=2) for gram in grams)):
         return _extreme(left, right)
-    squares = [np.linalg.eigvalsh(gram) for gram in grams]
+    squares = np.split(np.linalg.eigvalsh(np.concatenate(grams)), 2)
     largest = [np.maximum(each[:, -1], 0.0) for each in squares]
     side = max(left.shape[1], right.shape[1])
     frobenius = [np.sqrt(np.trace(gram, axis1=1, axis2=2)) for gram in grams]
     errors = 16 * side * UNIT * frobenius[0] * frobenius[1]
     if all((each[:, 0] > SAFE * each[:, -1]).all() for each in squares):
-        lower = [np.linalg.cholesky(gram) for gram in grams]
+        lower = np.split(np.linalg.cholesky(np.concatenate(grams)), 2)
         values = np.linalg.svd(np.matmul(lower[0].swapaxes(1, 2), lower[1]), compute_uv=False)
         conditions = [each[:, -1] / each[:, 0] for each in squares]
         errors = errors + 2 * side * UNIT * values[:, 0] * (conditions[0] + conditions[1])

@@ -37,17 +37,17 @@ def by_gram(shape: tuple[int, ...]) -> bool:
 
 
 def singular_values(
-    w: Float[np.ndarray, "rows columns"], gram: Float[np.ndarray, "side side"] | None = None
+    w: Float[np.ndarray, "rows columns"], squares: Float[np.ndarray, " side"] | None = None
 ) -> Float[np.ndarray, " values"]:
-    """All singular values, largest first; a Gram matrix that is known already may be given.
+    """All singular values, largest first; eigenvalues of the Gram matrix that are known already may be given.
 
     >>> singular_values(np.diag([1.0, 3.0, 2.0])).tolist()
     [3.0, 2.0, 1.0]
     """
     if by_gram(w.shape):
-        squares = np.linalg.eigvalsh(sums(w).gram if gram is None else gram)[::-1]
-        if _is_tall(w.shape) or squares[-1] > SAFE * squares[0]:
-            return np.sqrt(np.maximum(squares, 0.0))
+        known = (np.linalg.eigvalsh(sums(w).gram) if squares is None else squares)[::-1]
+        if _is_tall(w.shape) or known[-1] > SAFE * known[0]:
+            return np.sqrt(np.maximum(known, 0.0))
     return np.linalg.svd(np.asarray(w, np.float64), compute_uv=False)
 
 
