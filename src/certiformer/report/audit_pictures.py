@@ -20,8 +20,8 @@ FLOOR = 1e-6  # of the largest singular value: what lies below is left out of a 
 CSS = """
 .spectrum path{stroke:var(--accent);stroke-width:1;opacity:.45}
 .spectrum path.line{stroke:var(--error);stroke-width:2;opacity:1;stroke-dasharray:6 4}
-.fall{font-size:.85rem}.fall td{border:0;padding:.12rem .5rem .12rem 0;vertical-align:middle}
-.fall td:first-child{width:11rem;overflow-wrap:anywhere}.fall td.number{width:5.5rem;white-space:nowrap}
+.fall{font-size:.85rem;table-layout:fixed;width:100%}.fall td{border:0;padding:.12rem .5rem .12rem 0;vertical-align:middle}
+.fall td:first-child{width:48%;overflow-wrap:anywhere}.fall td.number{width:4.6rem;white-space:nowrap}
 .fall i{display:block;height:.85rem;background:var(--accent);min-width:2px;border-radius:.15rem}
 .fall tr.top i{background:var(--bad)}.fall tr.gain i{background:var(--good)}
 .verdict{display:inline-block;border-radius:.3rem;padding:0 .45rem;white-space:nowrap;font-size:.85rem;
