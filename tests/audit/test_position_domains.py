@@ -9,6 +9,7 @@ import pytest
 
 from audit.checkpoints import POSITIONS, WIDTH, bert_tensors, write_bert
 from certiformer.audit import Given
+from certiformer.audit.measure import measure
 from certiformer.audit.position_domains import disjoint_positions, nearest_pair
 from certiformer.audit.read import read_checkpoint
 
@@ -41,11 +42,11 @@ def table(spread: float) -> np.ndarray:
 @pytest.mark.parametrize(("spread", "verdict"), [(100.0, "holds"), (1e-3, "does-not-apply")])
 def test_far_codes_are_disjoint_and_near_ones_are_not(tmp_path, spread, verdict):
     checkpoint = read_checkpoint(write_bert(tmp_path, {**bert_tensors(), TABLE: table(spread)}))[0]
-    found = disjoint_positions(checkpoint, Given())
+    found = disjoint_positions(checkpoint, measure(checkpoint), Given())
     assert found.verdict == verdict and (found.value > 1) == (verdict == "holds")
 
 
 def test_the_stated_ball_decides(tmp_path):
     checkpoint = read_checkpoint(write_bert(tmp_path, {**bert_tensors(), TABLE: table(3.0)}))[0]
-    assert disjoint_positions(checkpoint, Given(radius=1.4)).verdict == "holds"
-    assert disjoint_positions(checkpoint, Given(radius=1.6)).verdict == "does-not-apply"
+    assert disjoint_positions(checkpoint, measure(checkpoint), Given(radius=1.4)).verdict == "holds"
+    assert disjoint_positions(checkpoint, measure(checkpoint), Given(radius=1.6)).verdict == "does-not-apply"

@@ -77,7 +77,7 @@ def architecture(checkpoint: Checkpoint, tokens: int) -> tuple[Config, dict[str,
     code, stored = Code("none"), checkpoint.embeddings.get("position")
     if stored is not None and len(stored.shape) == 2:
         code, tables["code.table"] = Code("table"), stored.read()[:tokens]
-    elif checkpoint.positions in ("learned", "sinusoidal"):
+    elif checkpoint.adds_codes:
         code = Code("sinusoidal", offset=0, width=2)
     inputs = Input("continuous", tokens, width=1)
     return Config(inputs, 2, 1, Readout("all"), tuple(blocks), registers=registers, code=code), tables

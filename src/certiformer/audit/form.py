@@ -148,6 +148,16 @@ class Checkpoint:
     config: dict = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
+    @property
+    def token_table(self) -> str | None:
+        """The name of the table of tokens among the embeddings."""
+        return next((name for name in ("word", "item", "token") if name in self.embeddings), None)
+
+    @property
+    def adds_codes(self) -> bool:
+        """Whether codes of positions are added to the tokens."""
+        return self.positions in ("learned", "sinusoidal")
+
     def weights(self) -> Iterator[Weight]:
         """Every weight of the checkpoint, in a fixed order, each once."""
         yield from _weights_in(self)

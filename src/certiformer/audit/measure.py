@@ -13,7 +13,7 @@ import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 from zlib import crc32
@@ -45,12 +45,14 @@ class LayerFigures:
 
 @dataclass(frozen=True)
 class Measurements:
-    """All figures of a checkpoint; `not_finite` names the tensors with NaN or infinite entries, which have no figures."""
+    """All figures of a checkpoint; `not_finite` names the tensors with NaN or infinite entries, which have no figures.
+    `token_box` are the sides of the smallest box that holds every row of the table of tokens, where codes are added."""
 
     layers: tuple[LayerFigures, ...]
     matrices: dict[str, MatrixFigures]
     not_finite: tuple[str, ...] = ()
     notes: tuple[str, ...] = field(default=())
+    token_box: tuple[float, ...] | None = None
 
 
 def measure(checkpoint: Checkpoint, progress: Progress | None = None, seed: int = 0) -> Measurements:
@@ -61,7 +63,8 @@ def measure(checkpoint: Checkpoint, progress: Progress | None = None, seed: int 
         plans = [_Plan(checkpoint, place) for place in range(len(checkpoint.layers))]
     tables = {name: weight for name, weight in _outside(checkpoint) if len(weight.shape) == 2}
     # The longest parts go first, so that no thread is left with one of them in the end.
-    parts: dict[str, Task] = {name: partial(matrix_figures, [(weight, None)]) for name, weight in tables.items()}
+    boxed = checkpoint.token_table if checkpoint.adds_codes else None
+    parts: dict[str, Task] = {name: partial(_table, weight, name == boxed) for name, weight in tables.items()}
     parts |= {f"{number} maps": partial(matrix_figures, plan.maps) for number, plan in enumerate(plans)}
     parts |= {f"{number} heads": plan.head_figures for number, plan in enumerate(plans)}
     parts |= {"unmeasured": lambda rng, bad: bad.extend(unmeasured_not_finite(checkpoint))}
@@ -82,18 +85,30 @@ def measure(checkpoint: Checkpoint, progress: Progress | None = None, seed: int 
             not_finite.extend(bad)
             return figures
 
-        matrices = {name: figures_of(name)[0] for name in tables}
+        found = {name: figures_of(name) for name in tables}
         if progress is not None:
             progress(1, len(plans) + 1, "tables")
         layers = []
         for number, plan in enumerate(plans):
             heads, maps = tuple(figures_of(f"{number} heads")), figures_of(f"{number} maps")
-            found = dict(zip(plan.names, maps, strict=True))
-            layers.append(LayerFigures(plan.layer.name, plan.layer.repeats, heads, found, plan.radius))
+            matrices = dict(zip(plan.names, maps, strict=True))
+            layers.append(LayerFigures(plan.layer.name, plan.layer.repeats, heads, matrices, plan.radius))
             if progress is not None:
                 progress(number + 2, len(plans) + 1, plan.layer.name)
         figures_of("unmeasured")
-    return Measurements(tuple(layers), matrices, tuple(dict.fromkeys(not_finite)))
+    matrices, box = {name: figures for name, (figures, _) in found.items()}, found.get(boxed or "", (None, None))[1]
+    return Measurements(tuple(layers), matrices, tuple(dict.fromkeys(not_finite)), token_box=box)
+
+
+def _table(
+    weight: Weight, boxed: bool, rng: np.random.Generator, bad: list[str]
+) -> tuple[MatrixFigures, tuple[float, ...] | None]:
+    """The figures of a table, and the sides of the box that holds its rows if they are wanted."""
+    array = weight.load()
+    figures = matrix_figures([(replace(weight, load=lambda: array), None)], rng, bad)[0]
+    if not boxed or not len(array):
+        return figures, None
+    return figures, tuple((array.max(0).astype(np.float64) - array.min(0)).tolist())
 
 
 class _Plan:

@@ -10,7 +10,8 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float
 
-from certiformer.audit.form import Checkpoint, Weight
+from certiformer.audit.form import Checkpoint
+from certiformer.audit.measure import Measurements
 from certiformer.audit.verdict import Given, Verdict
 
 DISJOINT = "hypothesis.disjoint_positions"
@@ -18,13 +19,13 @@ IDS = (DISJOINT,)
 PAIRS = 1 << 22  # numbers that are compared at once
 
 
-def disjoint_positions(checkpoint: Checkpoint, given: Given) -> Verdict:
+def disjoint_positions(checkpoint: Checkpoint, figures: Measurements, given: Given) -> Verdict:
     """The verdict on the stored table of codes."""
-    table, words = checkpoint.embeddings.get("position"), _words(checkpoint)
-    if checkpoint.positions not in ("learned", "sinusoidal"):
+    table, box = checkpoint.embeddings.get("position"), figures.token_box
+    if not checkpoint.adds_codes:
         where = checkpoint.positions or "not known"
         return Verdict(DISJOINT, "does-not-apply", f"No code is added to the tokens (positions: {where}).")
-    fits = words is not None and table is not None and table.shape[1:] == words.shape[1:]
+    fits = box is not None and table is not None and table.shape[1:] == (len(box),)
     if table is None or len(table.shape) != 2 or not (fits or given.radius is not None):
         needs = ("a table of codes and one of tokens, of one width, or --radius",)
         why = "The codes of the positions, or the tokens they are added to, are in no file."
@@ -32,14 +33,13 @@ def disjoint_positions(checkpoint: Checkpoint, given: Given) -> Verdict:
     if table.shape[0] < 2:
         return Verdict(DISJOINT, "holds", "There is one position only, which no other can be taken for.")
     codes = table.read()
-    if given.radius is not None or words is None:
+    if given.radius is not None or box is None:
         closest, pair = nearest_pair(codes, None)
         ratio, domain = closest / (2 * (given.radius or 0.0)), f"the ball of radius {given.radius:g}"
     else:
-        tokens = words.load()
-        sides = (tokens.max(0).astype(np.float64) - tokens.min(0)) * abs(checkpoint.embedding_scale)
-        ratio, pair = nearest_pair(codes, sides)
-        domain = f"the box that holds all {words.shape[0]:,} token embeddings"
+        ratio, pair = nearest_pair(codes, np.array(box) * abs(checkpoint.embedding_scale))
+        rows = checkpoint.embeddings[checkpoint.token_table or ""].shape[0]
+        domain = f"the box that holds all {rows:,} token embeddings"
     what = f"On {domain}, positions {pair[0]} and {pair[1]} are"
     if ratio > 1:
         return Verdict(
@@ -88,9 +88,3 @@ def _shares(moved: np.ndarray, sides: np.ndarray) -> np.ndarray:
     """moved / sides; a coordinate without extent separates whatever differs in it."""
     flat = sides == 0
     return np.where(flat, np.where(moved > 0, np.inf, 0.0), moved / np.where(flat, 1.0, sides))
-
-
-def _words(checkpoint: Checkpoint) -> Weight | None:
-    return next(
-        (checkpoint.embeddings[name] for name in ("word", "item", "token") if name in checkpoint.embeddings), None
-    )

@@ -99,5 +99,5 @@ def _verdicts(
     yield from generalization(checkpoint, figures, coverage, given)
     yield from lipschitz.lipschitz(checkpoint, figures, given)
     yield local(path, checkpoint, figures, given, progress)
-    yield position_domains.disjoint_positions(checkpoint, given)
+    yield position_domains.disjoint_positions(checkpoint, figures, given)
     yield from expressivity_checks.expressivity(checkpoint, figures, coverage, given)
