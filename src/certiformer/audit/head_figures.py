@@ -187,9 +187,11 @@ def sizes(left: Heads, right: Float[np.ndarray, "heads width2 size"]) -> Float[n
         in_rows, in_columns = np.matmul(a, b.sum(1)[:, :, None])[:, :, 0], np.matmul(b, a.sum(1)[:, :, None])[:, :, 0]
         return np.stack([in_rows.sum(1), in_rows.max(1), in_columns.max(1)], axis=1)
     found = np.empty((len(left), 3))
+    # The same memory for every head: fresh pages would cost half as much as the products.
+    product = np.empty((left.shape[1], right.shape[1]))
+    along, across = (np.ones(side) for side in product.shape)
     for head, (a, b) in enumerate(zip(left, right, strict=True)):
-        product = a @ b.T
-        np.abs(product, out=product)
-        in_rows = product.sum(1)
-        found[head] = in_rows.sum(), in_rows.max(), product.sum(0).max()
+        np.abs(np.matmul(a, b.T, out=product), out=product)
+        in_rows = product @ across
+        found[head] = in_rows.sum(), in_rows.max(), (along @ product).max()
     return found
