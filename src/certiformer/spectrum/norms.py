@@ -68,8 +68,9 @@ def decomposed(matrices: Sequence[tuple[Float[np.ndarray, "rows columns"], Sums]
     squares: dict[int, Iterator[np.ndarray]] = {}
     for side in sides:
         grams = np.stack([found.gram for _, found in matrices if len(found.gram) == side])
-        finite = np.asarray(np.isfinite(grams).all(axis=(1, 2)))  # what overflows is brought to another size below
-        squares[side] = iter(np.linalg.eigvalsh(np.where(finite[:, None, None], grams, 0.0)))
+        if not np.isfinite(grams).all():  # what overflows is brought to another size below
+            grams = np.nan_to_num(grams, nan=0.0, posinf=0.0, neginf=0.0)
+        squares[side] = iter(np.linalg.eigvalsh(grams))
     return [
         _decomposed(w, found, next(squares[len(found.gram)], None) if len(found.gram) else None)
         for w, found in matrices
