@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -16,6 +17,7 @@ from certiformer.audit.head_figures import product_figures, sizes
 from certiformer.audit.matrix_figures import folded_norm, largest_of_few_digits
 from certiformer.audit.measure import measure
 from certiformer.audit.read import read_checkpoint
+from certiformer.errors import BadInput
 from certiformer.spectrum import norms, products, sums
 
 
@@ -152,3 +154,29 @@ def test_threads_do_not_change_the_figures(tmp_path, monkeypatch):
     one_by_one = measure(checkpoint)
     assert [layer.name for layer in one_by_one.layers] == [layer.name for layer in several.layers]
     assert one_by_one.matrices == several.matrices
+
+
+def test_a_tensor_may_be_called_like_a_part_of_the_work(tmp_path):
+    checkpoint = read_checkpoint(write_bert(tmp_path))[0]
+    others = {"unmeasured": weight(np.ones((3, 2))), "0 maps": weight(np.ones((2, 2)))}
+    found = measure(replace(checkpoint, others=others))
+    assert found.matrices["unmeasured"].shape == (3, 2) and found.matrices["0 maps"].norms.spectral == pytest.approx(2)
+
+
+def test_what_is_not_begun_when_a_part_fails_is_not_done(tmp_path, monkeypatch):
+    checkpoint = read_checkpoint(write_bert(tmp_path))[0]
+    monkeypatch.setattr(module, "_workers", lambda wide: 1)
+    begun = []
+
+    def broken() -> np.ndarray:
+        raise BadInput("broken")
+
+    def load() -> np.ndarray:
+        begun.append(1)
+        time.sleep(0.2)
+        return np.ones((2, 2))
+
+    slow = {f"slow {number}": replace(weight(np.ones((2, 2))), load=load) for number in range(20)}
+    with pytest.raises(BadInput, match="broken"):
+        measure(replace(checkpoint, embeddings={"word": replace(weight(np.ones((2, 2))), load=broken), **slow}))
+    assert len(begun) < 20

@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -29,6 +29,7 @@ from certiformer.audit.matrix_figures import MatrixFigures, matrix_figures
 Progress = Callable[[int, int, str], None]
 # A part of the work: it is given a stream of random numbers and a list for the names of tensors that are not finite.
 Task = Callable[[np.random.Generator, list[str]], Any]
+Part = tuple[str, str | int]  # what it is, and the name of the table or the number of the layer
 SMALL = 1 << 16  # weights up to this size are looked through for NaN whatever they are
 
 
@@ -64,38 +65,38 @@ def measure(checkpoint: Checkpoint, progress: Progress | None = None, seed: int 
     tables = {name: weight for name, weight in _outside(checkpoint) if len(weight.shape) == 2}
     # The longest parts go first, so that no thread is left with one of them in the end.
     boxed = checkpoint.token_table if checkpoint.adds_codes else None
-    parts: dict[str, Task] = {name: partial(_table, weight, name == boxed) for name, weight in tables.items()}
-    parts |= {f"{number} maps": partial(matrix_figures, plan.maps) for number, plan in enumerate(plans)}
-    parts |= {f"{number} heads": plan.head_figures for number, plan in enumerate(plans)}
-    parts |= {"unmeasured": lambda rng, bad: bad.extend(unmeasured_not_finite(checkpoint))}
+    parts: dict[Part, Task] = {("table", name): partial(_table, each, name == boxed) for name, each in tables.items()}
+    parts |= {("maps", number): partial(matrix_figures, plan.maps) for number, plan in enumerate(plans)}
+    parts |= {("heads", number): plan.head_figures for number, plan in enumerate(plans)}
+    parts |= {("unmeasured", 0): lambda rng, bad: bad.extend(unmeasured_not_finite(checkpoint))}
 
-    def done(name: str) -> tuple[Any, list[str]]:
+    def done(part: Part) -> tuple[Any, list[str]]:
         bad: list[str] = []
         # A name of its own for every stream: what else there is in the file does not change the numbers that it draws.
-        rng = np.random.default_rng([seed, crc32(name.encode())])
+        rng = np.random.default_rng([seed, crc32(repr(part).encode())])
         with np.errstate(over="ignore", invalid="ignore"):
-            return parts[name](rng, bad), bad
+            return parts[part](rng, bad), bad
 
-    with _one_thread_each(not wide), ThreadPoolExecutor(_workers(wide)) as pool:
+    with _one_thread_each(not wide), _pool(wide) as pool:
         # Wide models are measured one part after the other: their tensors fill the memory.
-        begun = {} if wide else {name: pool.submit(done, name) for name in parts}
+        begun = {} if wide else {part: pool.submit(done, part) for part in parts}
 
-        def figures_of(name: str) -> Any:
-            figures, bad = done(name) if wide else begun[name].result()
+        def figures_of(kind: str, which: str | int) -> Any:
+            figures, bad = done((kind, which)) if wide else begun[kind, which].result()
             not_finite.extend(bad)
             return figures
 
-        found = {name: figures_of(name) for name in tables}
+        found = {name: figures_of("table", name) for name in tables}
         if progress is not None:
             progress(1, len(plans) + 1, "tables")
         layers = []
         for number, plan in enumerate(plans):
-            heads, maps = tuple(figures_of(f"{number} heads")), figures_of(f"{number} maps")
+            heads, maps = tuple(figures_of("heads", number)), figures_of("maps", number)
             matrices = dict(zip(plan.names, maps, strict=True))
             layers.append(LayerFigures(plan.layer.name, plan.layer.repeats, heads, matrices, plan.radius))
             if progress is not None:
                 progress(number + 2, len(plans) + 1, plan.layer.name)
-        figures_of("unmeasured")
+        figures_of("unmeasured", 0)
     matrices, box = {name: figures for name, (figures, _) in found.items()}, found.get(boxed or "", (None, None))[1]
     return Measurements(tuple(layers), matrices, tuple(dict.fromkeys(not_finite)), token_box=box)
 
@@ -163,6 +164,16 @@ def unmeasured_not_finite(checkpoint: Checkpoint) -> list[str]:
     """The tensors with entries that are not finite among those that have no figures: biases, gains, single vectors."""
     small = (weight for weight in checkpoint.weights() if weight.count <= SMALL or len(weight.shape) < 2)
     return [weight.source.tensor for weight in small if not np.isfinite(weight.load()).all()]
+
+
+@contextmanager
+def _pool(wide: bool) -> Iterator[ThreadPoolExecutor]:
+    """Threads that measure; what is not begun when something fails is not done."""
+    pool = ThreadPoolExecutor(_workers(wide))
+    try:
+        yield pool
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 def _workers(wide: bool) -> int:
