@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -212,8 +213,11 @@ def test_an_earlier_folder_is_replaced_only_on_request(cli):
 
 def test_limits_are_the_lengths_that_were_proved(cli):
     data = cli("compile", "count", "--length", "4", "--limits", "--seconds", "3", "--json", "--quiet").data
-    limits = data["limits"]
-    assert limits["float64"]["proved"] >= limits["float32"]["proved"] >= limits["bfloat16"]["proved"] >= 1
+    limits = [data["limits"][dtype] for dtype in ("float64", "float32", "bfloat16")]
+    assert all(limit["proved"] >= 1 for limit in limits)
+    # How far the search comes depends on the machine; but what a narrower type carries, a wider one does not refuse.
+    for wide, narrow in pairwise(limits):
+        assert wide["refused"] is None or narrow["proved"] < wide["refused"]
 
 
 def test_the_drawing_is_written_on_request(cli, tmp_path):
