@@ -1,4 +1,4 @@
-"""Figures of maps: its norms, ranks and decay, raw and with the gain of the norm that feeds it, beside controls.
+"""Figures of maps: their norms, ranks and decay, raw and with the gain of the norm that feeds them, beside controls.
 
 Up to a shorter side of `MANY_VALUES` by all singular values. Of larger maps the norms are measured, the spectral one by
 Lanczos steps, and no ranks."""

@@ -1,7 +1,7 @@
 """Figures of a checkpoint: norms and spectra of every head and map, raw and with the gains of the norms that feed them.
 
-`head_figures` measures heads, `matrix_figures` maps; here the work is shared out. Every tensor is loaded once, measured
-and dropped.
+`head_figures` measures heads, `matrix_figures` maps; here the work is shared out. Every tensor is loaded, measured and
+dropped; only small ones are looked through a second time, for entries that are not finite.
 
 Controls. The same figures of a Gaussian matrix with the same mean square, and of a copy whose columns are shuffled,
 each entry within its column: what training did shows in the difference, and a figure that does not differ says
@@ -57,7 +57,7 @@ class Measurements:
 
 
 def measure(checkpoint: Checkpoint, progress: Progress | None = None, seed: int = 0) -> Measurements:
-    """Load every tensor once and measure it; `progress(done, total, what)` is called as the tables and then the layers are
+    """Load every tensor and measure it; `progress(done, total, what)` is called as the tables and then the layers are
     finished. Models that are not wide are measured in several threads; the figures do not depend on that."""
     wide, not_finite = checkpoint.width >= WIDE, []
     with np.errstate(over="ignore", invalid="ignore"):  # what overflows fails in the decomposition, and is refused

@@ -11,6 +11,7 @@ import sys
 import ml_dtypes
 import numpy as np
 import pytest
+from safetensors import safe_open
 
 from audit.files.valid import MAKERS, TENSORS, gguf_file, safetensors_file, sharded_folder
 from certiformer.audit.files import open_tensors
@@ -196,3 +197,16 @@ def test_the_converting_command_converts(tmp_path):
     words = shlex.split(COMMAND.replace("OLD", str(tmp_path / "m.bin")).replace("NEW", str(tmp_path / "m")))
     subprocess.run([sys.executable, *words[1:]], check=True)
     assert np.array_equal(open_tensors(tmp_path / "m.safetensors").read("a"), np.ones((3, 2)))
+
+
+def test_a_name_that_stands_twice_in_a_header_is_refused(tmp_path):
+    """The library of the format takes the last of the two without a word."""
+    entry = b'"a": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}'
+    header = b"{" + entry + b", " + entry + b"}"
+    header += b" " * (-len(header) % 8)
+    path = tmp_path / "model.safetensors"
+    path.write_bytes(len(header).to_bytes(8, "little") + header + bytes(4))
+    with safe_open(str(path), "np") as handle:  # negative control
+        assert list(handle.keys()) == ["a"]
+    with pytest.raises(BadInput, match="the header of model.safetensors is not valid JSON: a key occurs twice"):
+        open_tensors(path)

@@ -7,7 +7,6 @@ for every tensor, and copy it."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from math import prod
 from mmap import ACCESS_READ, ALLOCATIONGRANULARITY, mmap
@@ -53,7 +52,7 @@ class Places:
     def __init__(self, path: Path) -> None:
         with open(path, "rb") as file:
             size = int.from_bytes(file.read(8), "little")
-            header = json.loads(file.read(size))
+            header = parse_json(file.read(size), f"the header of {path.name}")
         self.path, self.begin, self.header = path, 8 + size, header
 
     def tensor(self, name: str) -> np.ndarray:
