@@ -11,10 +11,16 @@ import pytest
 from audit.checkpoints import write_bert, write_llama
 from certiformer.audit import controls, head_figures, matrix_figures
 from certiformer.audit import measure as module
-from certiformer.audit.controls import largest_of_products, shuffled, shuffled_heads, shuffled_norm
+from certiformer.audit.controls import (
+    largest_of_products,
+    shuffled,
+    shuffled_heads,
+    shuffled_norm,
+    spectral_to_compare,
+)
 from certiformer.audit.form import Source, Weight
 from certiformer.audit.head_figures import product_figures, sizes
-from certiformer.audit.matrix_figures import folded_norm, largest_of_few_digits
+from certiformer.audit.matrix_figures import folded_norm
 from certiformer.audit.measure import measure
 from certiformer.audit.read import read_checkpoint
 from certiformer.errors import BadInput
@@ -106,14 +112,18 @@ def test_progress_counts_layers_and_ends(tmp_path):
 
 def test_the_largest_value_of_products_is_that_of_the_decomposition():
     rng = np.random.default_rng(0)
-    left, right = rng.normal(size=(2, 5, 40, 6))
-    exact = np.linalg.norm(left @ right.swapaxes(1, 2), ord=2, axis=(1, 2))
-    assert largest_of_products(left, right) == pytest.approx(exact, rel=1e-7)  # Gram matrices keep half the digits
-    left[0] = 0.0  # no Cholesky factor
-    assert largest_of_products(left, right)[0] == 0.0
+    pairs = [tuple(rng.normal(size=(2, heads, 40, 6))) for heads in (5, 3)]
+    exact = [np.linalg.norm(left @ right.swapaxes(1, 2), ord=2, axis=(1, 2)) for left, right in pairs]
+    found = largest_of_products(pairs)
+    assert [len(each) for each in found] == [5, 3]
+    for each, wanted in zip(found, exact, strict=True):
+        assert each == pytest.approx(wanted, rel=1e-7)  # Gram matrices keep half the digits
+    pairs[0][0][0] = 0.0  # no Cholesky factor
+    found = largest_of_products(pairs)
+    assert found[0][0] == 0.0 and found[1] == pytest.approx(exact[1], rel=1e-12)
 
 
-def test_a_sample_of_a_long_table_is_scaled_to_the_whole():
+def test_a_sample_of_a_long_table_is_scaled_to_the_whole(monkeypatch):
     rng = np.random.default_rng(0)
     array = rng.normal(size=(30_000, 20)) + 0.5
     sizes = []
@@ -122,8 +132,18 @@ def test_a_sample_of_a_long_table_is_scaled_to_the_whole():
         sizes.append(copy.shape)
         return float(np.linalg.norm(copy, 2))
 
-    assert shuffled_norm(array, rng, spectral) == pytest.approx(np.linalg.norm(shuffled(array.T, rng), 2), rel=0.05)
+    monkeypatch.setattr("certiformer.audit.controls.spectral_to_compare", spectral)
+    assert shuffled_norm(array, rng) == pytest.approx(np.linalg.norm(shuffled(array.T, rng), 2), rel=0.05)
     assert sizes == [(20, 4096)]
+
+
+@pytest.mark.parametrize("shape", [(300, 200), (40, 600), (3, 2), (1, 7)])
+@pytest.mark.parametrize("shift", [0.0, 1.0])
+def test_controls_are_known_to_a_few_digits(shape, shift):
+    """Also where the largest values are close together, as those of a random matrix are; never from above."""
+    array = np.random.default_rng(1).normal(size=shape) + shift
+    exact = np.linalg.norm(array, 2)
+    assert 0.99 * exact < spectral_to_compare(array) < exact * (1 + 1e-5)
 
 
 def test_heads_are_shuffled_each_in_itself():
@@ -140,7 +160,6 @@ def test_the_folded_norm_is_that_of_the_folded_matrix(shape):
     wanted = np.linalg.norm(array * gain, 2)
     for gram in (True, False):
         assert folded_norm(array, sums(array, gram), gain) == pytest.approx(wanted, rel=1e-9)
-    assert largest_of_few_digits(array * gain) == pytest.approx(wanted, rel=1e-4)
     # The gain belongs to the columns: folded into the rows, it gives something else.
     assert abs(np.linalg.norm((array.T * rng.permutation(np.resize(gain, shape[0]))).T, 2) / wanted - 1) > 1e-3
 

@@ -8,7 +8,7 @@ import pytest
 from certiformer.spectrum.lanczos import largest_by_lanczos, missed_share
 
 
-@pytest.mark.parametrize("shape", [(300, 200), (200, 300), (1000, 90), (5, 5)])
+@pytest.mark.parametrize("shape", [(300, 200), (200, 300), (1000, 90), (5, 5), (1, 7), (7, 1), (3, 200)])
 @pytest.mark.parametrize("seed", range(3))
 def test_the_largest_value_has_all_digits_and_is_inside_its_bar(shape, seed):
     w = np.random.default_rng(seed).normal(size=shape)
@@ -38,3 +38,15 @@ def test_the_bound_shrinks_with_the_steps_and_grows_with_the_side():
 def test_matrices_of_few_directions(w):
     value, bar = largest_by_lanczos(w)
     assert value == pytest.approx(np.linalg.svd(w, compute_uv=False)[0], abs=1e-12) and bar < 1e-10
+
+
+def test_a_tolerance_ends_the_steps_early_and_the_bar_knows():
+    """A matrix with one large direction takes a few steps, one without needs them all; neither claims more than it did."""
+    rng = np.random.default_rng(0)
+    plain = rng.normal(size=(300, 200))
+    for w, early in ((plain + 2.0, True), (plain, False)):
+        exact = np.linalg.svd(w, compute_uv=False)[0]
+        value, bar = largest_by_lanczos(w, 16, tolerance=1e-3)
+        all_steps, narrower = largest_by_lanczos(w, 16)
+        assert value == pytest.approx(exact, rel=1e-3) and exact <= value + bar
+        assert (bar > narrower) == (value != all_steps) == early  # fewer steps prove less

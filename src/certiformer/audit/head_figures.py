@@ -108,13 +108,13 @@ def product_figures(
 ) -> list[ProductFigures]:
     """The figures of `factor` left right^T for every head."""
     left, right, values = found.left, found.right, found.values * factor
-    folded: Sequence[float | None] = [None] * len(left)
+    one, other = (shuffled_heads(np.asarray(w, np.float32), rng) for w in (left, right))  # seven digits are enough
+    pairs = [(one, other)]
     if left_gain is not None or right_gain is not None:
-        ends = [w if g is None else w * g[:, None] for w, g in ((left, left_gain), (right, right_gain))]
-        folded = (largest_of_products(*ends) * factor).tolist()
+        pairs.append((_folded(left, left_gain), _folded(right, right_gain)))
+    mixed, *gained = ((largest * factor).tolist() for largest in largest_of_products(pairs))
+    folded: Sequence[float | None] = gained[0] if gained else [None] * len(left)
     gaussian = (gaussian_products(left, right) * factor).tolist()
-    singles = (np.asarray(w, np.float32) for w in (left, right))  # seven digits are enough to compare
-    mixed = (largest_of_products(*(shuffled_heads(w, rng) for w in singles)) * factor).tolist()
     side = max(left.shape[1], right.shape[1])
     columns, rows = ((each.sum(1) * factor).tolist() for each in (found.column_lengths, found.row_lengths))
     errors, frobenius = (found.errors * factor).tolist(), np.linalg.norm(values, axis=1).tolist()
@@ -141,6 +141,10 @@ def product_figures(
             )
         )
     return figures
+
+
+def _folded(w: Heads, gain: np.ndarray | None) -> Heads:
+    return w if gain is None else w * gain[:, None]
 
 
 def _score_bounds(attention: Attention, feeding: Feeding, scores: Products) -> Sequence[float | None]:

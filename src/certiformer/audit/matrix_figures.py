@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from certiformer.audit.controls import COMPARED, gaussian_norm, shuffled_norm
+from certiformer.audit.controls import gaussian_norm, shuffled_norm, spectral_to_compare
 from certiformer.audit.form import Weight
 from certiformer.errors import BadInput
 from certiformer.spectrum import (
@@ -31,7 +31,6 @@ from certiformer.spectrum import (
 )
 
 MANY_VALUES = 2048  # matrices with a shorter side above this have their norms measured, not their ranks
-FEW_STEPS = 24  # of Lanczos, for comparisons: within 0.2 % on Gaussian matrices of 11,008 x 4,096
 FOLDED = 1e-9  # of the square of a folded norm: what Lanczos steps may leave
 
 
@@ -93,7 +92,7 @@ def _small(
         decay_or_none(values),
         None if gain is None else folded_norm(loaded.array, loaded.found, gain),
         gaussian_norm(loaded.found.frobenius, shape),
-        shuffled_norm(loaded.array, rng, largest_of_few_digits),
+        shuffled_norm(loaded.array, rng),
     )
 
 
@@ -107,9 +106,9 @@ def _large(loaded: _Loaded, rng: np.random.Generator) -> MatrixFigures:
         norms_of(loaded.found, *largest_by_lanczos(single)),
         None,
         None,
-        None if gain is None else largest_by_lanczos(single * gain.astype(np.float32), FEW_STEPS)[0],
+        None if gain is None else spectral_to_compare(single * gain.astype(np.float32)),
         gaussian_norm(loaded.found.frobenius, single.shape),
-        shuffled_norm(single, rng, lambda copy: largest_by_lanczos(copy, FEW_STEPS)[0]),
+        shuffled_norm(single, rng),
     )
 
 
@@ -126,13 +125,6 @@ def folded_norm(array: Float[np.ndarray, "rows columns"], found: Sums, gain: Flo
         scaled = np.asarray(array, np.float64) * gain
         folded = scaled @ scaled.T if array.shape[0] <= array.shape[1] else scaled.T @ scaled
     return math.sqrt(max(largest_eigenvalue(folded, FOLDED), 0.0))
-
-
-def largest_of_few_digits(array: Float[np.ndarray, "rows columns"]) -> float:
-    """The spectral norm to a few digits, for comparisons."""
-    single = np.asarray(array, np.float32)
-    gram = single @ single.T if len(single) <= single.shape[1] else single.T @ single
-    return math.sqrt(max(largest_eigenvalue(gram, COMPARED), 0.0))
 
 
 def decay_or_none(values: Float[np.ndarray, " values"]) -> Decay | None:

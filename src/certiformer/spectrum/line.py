@@ -38,7 +38,7 @@ def fit_line(
     residuals = rises - slope * centred
     # Residuals of a fit with two parameters are too small by this factor.
     widened = residuals * math.sqrt(len(x) / (len(x) - 2))
-    slopes = np.sort(slope + widened[_drawn(len(x), seed)] @ centred / spread)
+    slopes = np.sort(slope + _moves(centred.tobytes(), seed) @ widened / spread)
     low, high = np.interp([(1 - level) / 2, (1 + level) / 2], SHARES, slopes)
     total = float(rises @ rises)
     straight = 1.0 if total == 0 else 1 - float(residuals @ residuals) / total
@@ -46,6 +46,10 @@ def fit_line(
 
 
 @lru_cache(maxsize=4)
-def _drawn(points: int, seed: int) -> np.ndarray:
-    """Which residuals the resamples take; the heads of a model ask for the same ones again and again."""
-    return np.random.default_rng(seed).integers(points, size=(RESAMPLES, points))
+def _moves(centred: bytes, seed: int) -> Float[np.ndarray, "resamples points"]:
+    """How much each residual moves the slope of each resample, times the spread: the sum of the places that it is drawn
+    for. The heads of a model have the same places again and again."""
+    places = np.frombuffer(centred)
+    drawn = np.random.default_rng(seed).integers(len(places), size=(RESAMPLES, len(places)))
+    cells = drawn + len(places) * np.arange(RESAMPLES)[:, None]
+    return np.bincount(cells.ravel(), np.tile(places, RESAMPLES), drawn.size).reshape(drawn.shape)

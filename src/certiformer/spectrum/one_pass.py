@@ -58,7 +58,7 @@ def _sums_of_rows(w: Float[np.ndarray, "rows side"], gram: bool) -> Sums:
     product = np.zeros((side, side) if gram else (0, 0))
     row_sizes, row_squares, column_sizes, column_squares = (np.zeros(n) for n in (rows, rows, side, side))
     step = max(1, PART // max(side, 1))
-    across, largest = np.ones(side), 0.0
+    across, along, largest = np.ones(side), np.ones(min(step, rows)), 0.0
     # The same memory for every part: fresh pages would cost as much as the sums.
     order = "C" if w.flags.c_contiguous else "F"
     own, own_sizes = (np.empty((min(step, rows), side), order=order) for _ in range(2))
@@ -66,16 +66,16 @@ def _sums_of_rows(w: Float[np.ndarray, "rows side"], gram: bool) -> Sums:
         count = min(step, rows - start)
         part, sizes, place = own[:count], own_sizes[:count], slice(start, start + count)
         part[...] = w[place]
-        if gram:
-            product += part.T @ part
         np.abs(part, out=sizes)
         largest = np.maximum(largest, sizes.max(initial=0.0))
         row_sizes[place] = sizes @ across
-        column_sizes += sizes.sum(0)
+        column_sizes += along[:count] @ sizes
         squares = np.multiply(sizes, sizes, out=sizes)
         row_squares[place] = squares @ across
-        if not gram:
-            column_squares += squares.sum(0)
+        if gram:
+            product += part.T @ part
+        else:
+            column_squares += along[:count] @ squares
     if gram:
         column_squares = np.diagonal(product).copy()
     return Sums(float(largest), row_sizes, column_sizes, row_squares, column_squares, product)

@@ -22,7 +22,7 @@ from certiformer.spectrum.one_pass import sums
 
 UNIT = 2.0**-53
 GRAM_FROM = 128  # the shorter side from which on the Gram matrix is tried
-LONGER = 1.5  # times the shorter side; even a random matrix that is nearly square has values below 10^-3 of the largest
+LONGER = 1.25  # times the shorter side: there a random matrix has no value below 1/18 of the largest, a square one has
 SAFE = 1e-6  # of the largest square, which the smallest has to exceed then
 TALL = 8  # a table is tall when its longer side is so many times the shorter one
 
