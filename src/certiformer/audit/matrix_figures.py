@@ -14,14 +14,13 @@ from jaxtyping import Float
 
 from certiformer.audit.controls import gaussian_norm, shuffled_norm, spectral_to_compare
 from certiformer.audit.form import Weight
-from certiformer.errors import BadInput
 from certiformer.spectrum import (
     Decay,
     Norms,
     Ranks,
     Sums,
     by_gram,
-    decay_exponent,
+    decay_exponents,
     decomposed,
     largest_by_lanczos,
     largest_eigenvalue,
@@ -89,7 +88,7 @@ def _small(
         shape,
         measured,
         ranks(values, max(shape)),
-        decay_or_none(values),
+        decay_exponents(values[None])[0],
         None if gain is None else folded_norm(loaded.array, loaded.found, gain),
         gaussian_norm(loaded.found.frobenius, shape),
         shuffled_norm(loaded.array, rng),
@@ -125,11 +124,3 @@ def folded_norm(array: Float[np.ndarray, "rows columns"], found: Sums, gain: Flo
         scaled = np.asarray(array, np.float64) * gain
         folded = scaled @ scaled.T if array.shape[0] <= array.shape[1] else scaled.T @ scaled
     return math.sqrt(max(largest_eigenvalue(folded, FOLDED), 0.0))
-
-
-def decay_or_none(values: Float[np.ndarray, " values"]) -> Decay | None:
-    """The decay exponent; none where too few values are above rounding."""
-    try:
-        return decay_exponent(values)
-    except BadInput:
-        return None

@@ -2,6 +2,7 @@
 
 from certiformer.spectrum.decay import Decay as Decay
 from certiformer.spectrum.decay import decay_exponent as decay_exponent
+from certiformer.spectrum.decay import decay_exponents as decay_exponents
 from certiformer.spectrum.lanczos import largest_by_lanczos as largest_by_lanczos
 from certiformer.spectrum.lanczos import largest_eigenvalue as largest_eigenvalue
 from certiformer.spectrum.line import Line as Line

@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Float
 
 from certiformer.errors import BadInput
-from certiformer.spectrum.line import fit_line
+from certiformer.spectrum.line import fit_lines
 
 FEWEST = 4  # points of a line whose slope has an interval
 
@@ -52,9 +52,36 @@ def decay_exponent(
             f"a slope with an interval needs {FEWEST} singular values above {floor:g} of the largest, the window has"
             f" {max(0, last - first + 1)}"
         )
+    return _decays(values[None, first - 1 : last], first, level, seed)[0]
+
+
+def decay_exponents(values: Float[np.ndarray, "matrices values"], floor: float = 1e-13) -> list[Decay | None]:
+    """The exponents of several matrices, each in its widest window; none where too few values are above the floor.
+
+    >>> first, second = decay_exponents(np.array([[1.0, 0.5, 0.25, 0.125, 0.0625], [1.0, 0.5, 0.0, 0.0, 0.0]]))
+    >>> first.window, second
+    ((2, 5), None)
+    """
+    usable = (values > floor * values.max(1, initial=0.0)[:, None]).sum(1)
+    found: list[Decay | None] = [None] * len(values)
+    for last in set(usable.tolist()):
+        if last >= FEWEST + 1:
+            (alike,) = np.nonzero(usable == last)
+            for place, decay in zip(alike.tolist(), _decays(values[alike, 1:last], 2), strict=True):
+                found[place] = decay
+    return found
+
+
+def _decays(
+    inside: Float[np.ndarray, "matrices window"], first: int, level: float = 0.95, seed: int = 0
+) -> list[Decay]:
+    """The exponents of values that all are in a window which begins at k = `first`."""
+    last = first + inside.shape[1] - 1
     k = np.arange(first, last + 1, dtype=np.float64)
-    x, y = np.log(k), np.log(values[first - 1 : last])
-    line = fit_line(x, y, level, seed)
-    low, high = line.interval
-    constant = float(np.max(k ** (-line.slope) * values[first - 1 : last]))
-    return Decay(-line.slope, (-high, -low), (first, last), constant, line.straightness)
+    lines = fit_lines(np.log(k), np.log(inside), level, seed)
+    slopes = np.array([line.slope for line in lines])
+    constants = (k ** -slopes[:, None] * inside).max(1).tolist()
+    return [
+        Decay(-line.slope, (-line.interval[1], -line.interval[0]), (first, last), constant, line.straightness)
+        for line, constant in zip(lines, constants, strict=True)
+    ]

@@ -71,8 +71,8 @@ def largest_by_lanczos(
 
 
 def _bidiagonal(diagonal: np.ndarray, beside: np.ndarray, size: int) -> Float[np.ndarray, "size size+1"]:
-    """U^T W in the basis V of the right vectors, the one after the last step among them: without that one a matrix of `size`
-    rows would not be known when all its rows are spanned."""
+    """U^T W in the basis of the right vectors, with the one after the last step: without that one a matrix of `size` rows
+    would not be known when all its rows are spanned."""
     small = np.zeros((size, size + 1))
     places = np.arange(size)
     small[places, places], small[places, places + 1] = diagonal[:size], beside[:size]

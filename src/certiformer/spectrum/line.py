@@ -10,7 +10,6 @@ import numpy as np
 from jaxtyping import Float
 
 RESAMPLES = 500
-SHARES = np.linspace(0, 1, RESAMPLES)  # of the resamples that are below the first, the second, ...
 
 
 @dataclass(frozen=True)
@@ -31,18 +30,35 @@ def fit_line(
     >>> fit_line(np.arange(4.0), 1 + 2 * np.arange(4.0))
     Line(slope=2.0, interval=(2.0, 2.0), intercept=1.0, straightness=1.0)
     """
-    middle = float(x.sum()) / len(x), float(y.sum()) / len(y)
-    centred, rises = x - middle[0], y - middle[1]
+    return fit_lines(x, np.asarray(y)[None], level, seed)[0]
+
+
+def fit_lines(
+    x: Float[np.ndarray, " points"], y: Float[np.ndarray, "lines points"], level: float = 0.95, seed: int = 0
+) -> list[Line]:
+    """The lines through three points or more each, which all stand at the same places."""
+    middle, middles = float(x.sum()) / len(x), y.sum(1) / len(x)
+    centred, rises = x - middle, y - middles[:, None]
     spread = float(centred @ centred)
-    slope = float(centred @ y) / spread
-    residuals = rises - slope * centred
+    slopes = y @ centred / spread
+    residuals = rises - slopes[:, None] * centred
     # Residuals of a fit with two parameters are too small by this factor.
     widened = residuals * math.sqrt(len(x) / (len(x) - 2))
-    slopes = np.sort(slope + _moves(centred.tobytes(), seed) @ widened / spread)
-    low, high = np.interp([(1 - level) / 2, (1 + level) / 2], SHARES, slopes)
-    total = float(rises @ rises)
-    straight = 1.0 if total == 0 else 1 - float(residuals @ residuals) / total
-    return Line(slope, (float(low), float(high)), middle[1] - slope * middle[0], straight)
+    resampled = np.sort(slopes[:, None] + widened @ _moves(centred.tobytes(), seed).T / spread, axis=1)
+    low, high = (_at(resampled, share).tolist() for share in ((1 - level) / 2, (1 + level) / 2))
+    totals, left = ((each * each).sum(1) for each in (rises, residuals))
+    straight = np.where(totals == 0, 1.0, 1 - left / np.where(totals == 0, 1.0, totals)).tolist()
+    intercepts = (middles - slopes * middle).tolist()
+    return [
+        Line(*each) for each in zip(slopes.tolist(), zip(low, high, strict=True), intercepts, straight, strict=True)
+    ]
+
+
+def _at(ordered: Float[np.ndarray, "lines resamples"], share: float) -> Float[np.ndarray, " lines"]:
+    """The quantile of each line, straight between two resamples."""
+    place = share * (ordered.shape[1] - 1)
+    below = min(int(place), ordered.shape[1] - 2)
+    return ordered[:, below] + (place - below) * (ordered[:, below + 1] - ordered[:, below])
 
 
 @lru_cache(maxsize=4)
@@ -51,5 +67,4 @@ def _moves(centred: bytes, seed: int) -> Float[np.ndarray, "resamples points"]:
     for. The heads of a model have the same places again and again."""
     places = np.frombuffer(centred)
     drawn = np.random.default_rng(seed).integers(len(places), size=(RESAMPLES, len(places)))
-    cells = drawn + len(places) * np.arange(RESAMPLES)[:, None]
-    return np.bincount(cells.ravel(), np.tile(places, RESAMPLES), drawn.size).reshape(drawn.shape)
+    return np.stack([np.bincount(each, places, len(places)) for each in drawn])
