@@ -1,8 +1,13 @@
 """Settings for every test: 64-bit arithmetic, one XLA thread per worker, warnings of JAX as errors."""
 
+import gc
 import os
 
-os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1")
+# Workers keep the cores busy: programs are neither run nor compiled in several threads.
+os.environ.setdefault(
+    "XLA_FLAGS",
+    "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1 --xla_cpu_parallel_codegen_split_count=1",
+)
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
 import jax
@@ -11,6 +16,13 @@ import pytest
 from certiformer.checker.balls import working_precision
 
 jax.config.update("jax_enable_x64", True)
+# Thousands of tests and traced programs are alive: looking through them for garbage as often as usual takes 5 % of the time.
+gc.set_threshold(100_000, 50, 50)
+
+
+def pytest_collection_finish() -> None:
+    """What is there before the first test stays."""
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)
