@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from audit.checkpoints import write_llama
+from audit.checkpoints import write_bert, write_llama
 from audit.read.contract import write
 from audit.read.test_contract import MADE
 from certiformer.audit import Given
@@ -314,3 +314,13 @@ def test_the_factors_are_those_of_the_published_code():
         published = utils.ROPE_INIT_FUNCTIONS[kind](config, "cpu")[1]
         found = rotary_factor({"rope_parameters": said, "max_position_embeddings": 4096})
         assert found == pytest.approx(published)
+
+
+def test_progress_is_made_where_maps_are_read_again(tmp_path):
+    """The layers of a rotary model are counted once more; the figures of other heads are enough, and nothing is read."""
+    counts = []
+    for folder in (write_llama(tmp_path / "llama", layers=3), write_bert(tmp_path / "bert")):
+        checkpoint, said = read_checkpoint(folder)[0], []
+        pairwise(checkpoint, measure(checkpoint), GIVEN, lambda *state, said=said: said.append(state[:2]))
+        counts.append(said)
+    assert counts == [[(1, 3), (2, 3), (3, 3)], []]

@@ -13,7 +13,7 @@ from itertools import islice
 
 from certiformer.audit.architecture import has_score_biases, registers_of
 from certiformer.audit.form import Checkpoint, Layer
-from certiformer.audit.measure import LayerFigures, Measurements
+from certiformer.audit.measure import LayerFigures, Measurements, Progress
 from certiformer.audit.pairwise_lipschitz import PAIRS, pairwise
 from certiformer.audit.verdict import Factor, Given, Verdict
 from certiformer.bounds.attention_lipschitz import above, sequence_lipschitz, token_lipschitz
@@ -23,10 +23,12 @@ IDS = (DOT, PAIRS, DISTANCE)
 SMALLEST = 1e-100
 
 
-def lipschitz(checkpoint: Checkpoint, figures: Measurements, given: Given) -> Iterator[Verdict]:
+def lipschitz(
+    checkpoint: Checkpoint, figures: Measurements, given: Given, progress: Progress | None = None
+) -> Iterator[Verdict]:
     """The verdicts, in the order of `IDS`."""
     yield _dot_products(checkpoint, figures, given)
-    yield pairwise(checkpoint, figures, given)
+    yield pairwise(checkpoint, figures, given, progress)
     yield Verdict(
         DISTANCE, "does-not-apply", "The constant on all of space is for scores by distances; these are dot products."
     )

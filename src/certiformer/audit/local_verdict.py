@@ -7,12 +7,11 @@ for a model of ours."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from certiformer.audit.form import Checkpoint
-from certiformer.audit.measure import Measurements
+from certiformer.audit.measure import Measurements, Progress
 from certiformer.audit.verdict import Given, Verdict
 from certiformer.certificate import MODEL, TARGET, read_bytes
 from certiformer.errors import BadInput
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
 LOCAL = "bounds.local_lipschitz"
 BOXES = 2048  # a number and no time: the same run has the same constant on every machine
 WORK = 10_000_000  # coefficients of all forms of the weights; beyond it a batch of boxes may take minutes
-Progress = Callable[[int, int, str], None]
 
 
 def local(

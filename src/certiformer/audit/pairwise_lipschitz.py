@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 from certiformer.audit.architecture import registers_of
 from certiformer.audit.form import Attention, Checkpoint, Layer
-from certiformer.audit.measure import Measurements
+from certiformer.audit.measure import Measurements, Progress
 from certiformer.audit.read.settings import WIDTH
 from certiformer.audit.rotary_factor import rotary_factor
-from certiformer.audit.score_slopes import slopes, token_sets
+from certiformer.audit.score_slopes import maps_are_read, slopes, token_sets
 from certiformer.audit.verdict import Factor, Given, Verdict
 from certiformer.bounds.pairwise_attention_lipschitz import Slopes, above, sequence_lipschitz, token_lipschitz
 
@@ -31,8 +31,9 @@ class _Part:
     radius: float = 0.0
 
 
-def pairwise(checkpoint: Checkpoint, figures: Measurements, given: Given) -> Verdict:
-    """The verdict, with a constant for each attention."""
+def pairwise(checkpoint: Checkpoint, figures: Measurements, given: Given, progress: Progress | None = None) -> Verdict:
+    """The verdict, with a constant for each attention. `progress(done, total, what)` is called after layers whose maps have
+    been read again."""
     reason = next((r for layer in checkpoint.layers if (r := _unfit(checkpoint, layer)) is not None), None)
     if reason is not None:
         return Verdict(PAIRS, "does-not-apply", f"The constant needs smooth scores of known scale; {reason}.")
@@ -43,6 +44,8 @@ def pairwise(checkpoint: Checkpoint, figures: Measurements, given: Given) -> Ver
             needs = ("--radius: how long tokens can be where no norm bounds them",)
             return Verdict(PAIRS, "holds-if", "Attention has a Lipschitz constant on bounded tokens only.", needs=needs)
         parts += found
+        if progress is not None and any(maps_are_read(checkpoint, attention) for attention in layer.attention):
+            progress(place + 1, len(checkpoint.layers), f"scores of {layer.name}")
     if not parts:
         return Verdict(PAIRS, "does-not-apply", "There is no attention.")
     worst = max(parts, key=lambda part: part.token)

@@ -5,7 +5,7 @@ no theorem is asked about it: NaN is never a proof."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,13 +17,12 @@ from certiformer.audit.diagnostics import Diagnostic, diagnostics
 from certiformer.audit.form import Checkpoint, Coverage
 from certiformer.audit.generalization import STACKS, generalization
 from certiformer.audit.local_verdict import LOCAL, local
-from certiformer.audit.measure import Measurements, measure
+from certiformer.audit.measure import Measurements, Progress, measure
 from certiformer.audit.read import read_checkpoint
 from certiformer.audit.record import record
 from certiformer.audit.verdict import Given, Verdict
 from certiformer.errors import BadInput
 
-Progress = Callable[[int, int, str], None]
 IDS = (
     "bounds.compression",
     "bounds.pre_norm_layers",
@@ -65,7 +64,7 @@ def audit(path: str | Path, given: Given | None = None, *, progress: Progress | 
     **Arguments:**
 
     - `given`: what no file says: how much data it was trained on, the length it is used at, the radius of its tokens.
-    - `progress`: called as (layers done, layers in all, name).
+    - `progress`: called as (done, in all, what is done); a second count begins where maps are read again.
     - `config`: entries that stand in for those of a missing config, for instance `heads=12`.
 
     **Raises:** `BadInput` with one sentence where there is nothing that can be audited.
@@ -97,7 +96,7 @@ def _verdicts(
             yield Verdict(name, "does-not-apply", f"The tensor {first!r} has entries that are not finite.")
         return
     yield from generalization(checkpoint, figures, coverage, given)
-    yield from lipschitz.lipschitz(checkpoint, figures, given)
+    yield from lipschitz.lipschitz(checkpoint, figures, given, progress)
     yield local(path, checkpoint, figures, given, progress)
     yield position_domains.disjoint_positions(checkpoint, figures, given)
     yield from expressivity_checks.expressivity(checkpoint, figures, coverage, given)

@@ -79,7 +79,7 @@ def slopes(
 ) -> list[Slopes | None]:
     """The numbers of every head; None where they are not finite."""
     values, spreads = _values(attention, found, keys)
-    if _may_differ(checkpoint, attention):
+    if maps_are_read(checkpoint, attention):
         pairs = _rotary(checkpoint, attention, queries, keys)
         return [_finite(Slopes.of_rotary, *each) for each in zip(values, spreads, *pairs, strict=True)]
     # Figures of qk are divided by the root of the head size; the model's own scale goes in here.
@@ -95,8 +95,9 @@ def _finite(make: Callable[..., Slopes], *numbers: Any) -> Slopes | None:
     return make(*numbers) if all(map(math.isfinite, flat)) else None
 
 
-def _may_differ(checkpoint: Checkpoint, attention: Attention) -> bool:
-    """Whether scores may be other than one bilinear form of all pairs plus constants."""
+def maps_are_read(checkpoint: Checkpoint, attention: Attention) -> bool:
+    """Whether the figures of the head are not enough: scores may be other than one bilinear form of all pairs plus
+    constants."""
     normed = attention.query_norm is not None or attention.key_norm is not None
     return normed or attention.cap is not None or checkpoint.positions in ("rope", None)
 
