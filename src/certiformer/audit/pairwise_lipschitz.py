@@ -131,9 +131,6 @@ def _unfit(checkpoint: Checkpoint, layer: Layer) -> str | None:
 
 
 def _unsaid(checkpoint: Checkpoint) -> tuple[str, ...]:
-    """What has to be taken on trust where no config speaks of the rotary code."""
-    first = next((attention for layer in checkpoint.layers for attention in layer.attention), None)
-    if checkpoint.positions != "rope" or first is None:
-        return ()
-    silent = first.query.source.file.endswith(".gguf") or not any(name in checkpoint.config for name in WIDTH)
+    """What has to be taken on trust where there is no config, which would speak of the rotary code."""
+    silent = checkpoint.positions == "rope" and not any(name in checkpoint.config for name in WIDTH)
     return ("a rotary code that turns and does not scale: no config says so",) if silent else ()

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from certiformer.audit.files import TensorFiles, TensorInfo
+from certiformer.audit.read.gguf_rotary import ROTARY, rope_scaling
 from certiformer.audit.read.origin import Origin
 from certiformer.errors import BadInput
 
@@ -185,6 +186,8 @@ def config_of(architecture: str, metadata: dict[str, Any]) -> dict[str, Any]:
         value = metadata.get(f"{architecture}.{key}")
         if value is not None and not (key == "attention.sliding_window" and value == 0):  # 0 stands for no window
             config |= dict.fromkeys(entries, value)
+    if architecture in ROTARY:
+        config["rope_scaling"] = rope_scaling(architecture, metadata)
     largest = LARGEST_GEMMA.get(architecture)
     width, heads = config.get("hidden_size"), config.get("num_attention_heads")
     if (
