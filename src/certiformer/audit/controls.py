@@ -81,7 +81,8 @@ def shuffled_heads(w: Heads, rng: np.random.Generator) -> Heads:
 
 def shuffled(columns: Float[np.ndarray, "columns rows"], rng: np.random.Generator) -> Float[np.ndarray, "columns rows"]:
     """The columns with their entries in another order: all rows are permuted, then each column is turned round by a number
-    of its own. That is several times faster than drawing a permutation for each column."""
+    of its own. That is several times faster than drawing a permutation for each column. Spectral norms are the same within
+    1 % on trained maps, but on a square matrix of rank one, which becomes a circulant, 12 % larger."""
     count, rows = columns.shape
     order = rng.permutation(rows)
     twice = np.empty((count, 2, rows), columns.dtype)
