@@ -16,7 +16,7 @@ from certiformer.audit.controls import gaussian_products, largest_of_products, s
 from certiformer.audit.feeding_norms import norm_radius
 from certiformer.audit.form import Attention
 from certiformer.errors import BadInput
-from certiformer.spectrum import Decay, Products, Ranks, decay_exponents, products, ranks
+from certiformer.spectrum import Decay, Products, Ranks, decay_exponents, products, ranks_of_each
 
 WIDE = 1024  # from this width on the sum |(W_Q^T W_K)_ij| is bounded, not summed
 
@@ -116,7 +116,7 @@ def product_figures(
     gaussian = (gaussian_products(left, right) * factor).tolist()
     side = max(left.shape[1], right.shape[1])
     columns, rows = ((each.sum(1) * factor).tolist() for each in (found.column_lengths, found.row_lengths))
-    decays = decay_exponents(values)
+    used, decays = ranks_of_each(values, side), decay_exponents(values)
     errors, frobenius = (found.errors * factor).tolist(), np.linalg.norm(values, axis=1).tolist()
     figures = []
     for head, (whole, in_row, in_column) in enumerate((sizes(left, right) * factor).tolist()):
@@ -132,7 +132,7 @@ def product_figures(
                 largest_row_l1=in_row,
                 largest_column_l1=in_column,
                 l11_is_exact=side < WIDE,
-                ranks=ranks(own, side),
+                ranks=used[head],
                 decay=decays[head],
                 folded_spectral=folded[head],
                 gaussian_spectral=gaussian[head],

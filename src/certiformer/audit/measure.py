@@ -66,9 +66,9 @@ def measure(checkpoint: Checkpoint, progress: Progress | None = None, seed: int 
     # The longest parts go first, so that no thread is left with one of them in the end.
     boxed = checkpoint.token_table if checkpoint.adds_codes else None
     parts: dict[Part, Task] = {("table", name): partial(_table, each, name == boxed) for name, each in tables.items()}
+    parts |= {("unmeasured", 0): lambda rng, bad: bad.extend(unmeasured_not_finite(checkpoint))}
     parts |= {("maps", number): partial(matrix_figures, plan.maps) for number, plan in enumerate(plans)}
     parts |= {("heads", number): plan.head_figures for number, plan in enumerate(plans)}
-    parts |= {("unmeasured", 0): lambda rng, bad: bad.extend(unmeasured_not_finite(checkpoint))}
 
     def done(part: Part) -> tuple[Any, list[str]]:
         bad: list[str] = []

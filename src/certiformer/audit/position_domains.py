@@ -16,7 +16,7 @@ from certiformer.audit.verdict import Given, Verdict
 
 DISJOINT = "hypothesis.disjoint_positions"
 IDS = (DISJOINT,)
-PAIRS = 1 << 22  # numbers that are compared at once
+PAIRS = 1 << 15  # numbers that are compared at once: what stays near the processor
 
 
 def disjoint_positions(checkpoint: Checkpoint, figures: Measurements, given: Given) -> Verdict:

@@ -18,6 +18,7 @@ from certiformer.spectrum.products import product_values as product_values
 from certiformer.spectrum.products import products as products
 from certiformer.spectrum.ranks import Ranks as Ranks
 from certiformer.spectrum.ranks import ranks as ranks
+from certiformer.spectrum.ranks import ranks_of_each as ranks_of_each
 from certiformer.spectrum.values import by_gram as by_gram
 from certiformer.spectrum.values import singular_values as singular_values
 from certiformer.spectrum.values import value_error as value_error

@@ -35,20 +35,25 @@ def ranks(values: Float[np.ndarray, " values"], side: int, tolerance: float | No
     >>> ranks(np.array([2.0, 2.0, 0.0]), side=3)
     Ranks(stable=2.0, effective=2.0, participation=2.0, numerical=2, tolerance=1.3322676295501878e-15)
     """
+    return ranks_of_each(np.asarray(values)[None], side, tolerance)[0]
+
+
+def ranks_of_each(
+    values: Float[np.ndarray, "matrices values"], side: int, tolerance: float | None = None
+) -> list[Ranks]:
+    """The ranks of several matrices; NaN where a value is not finite, 0 where all are zero."""
     limit = 4 * side * UNIT if tolerance is None else tolerance
     values = np.asarray(values, np.float64)
-    largest = values.max(initial=0.0)
-    if not np.isfinite(values).all():
-        return Ranks(float("nan"), float("nan"), float("nan"), 0, limit)
-    if largest == 0:
-        return Ranks(0.0, 0.0, 0.0, 0, limit)
-    unit = values / largest
-    shares = unit[unit > 0] / unit.sum()
+    largest = values.max(1, initial=0.0)
+    odd = ~np.isfinite(values).all(1) | (largest == 0)
+    unit = np.where(odd[:, None], 1.0, values) / np.where(odd, 1.0, largest)[:, None]
+    shares = unit / unit.sum(1, keepdims=True)
+    effective = np.exp(-(shares * np.log(np.where(shares > 0, shares, 1.0))).sum(1))
     squares = unit**2
-    return Ranks(
-        stable=float(squares.sum()),
-        effective=float(np.exp(-(shares * np.log(shares)).sum())),
-        participation=float(squares.sum() ** 2 / (squares**2).sum()),
-        numerical=int((unit > limit).sum()),
-        tolerance=limit,
-    )
+    stable = squares.sum(1)
+    participation = stable**2 / (squares**2).sum(1)
+    numerical = (unit > limit).sum(1)
+    nothing = np.where(largest == 0, 0.0, np.nan)
+    found = (np.where(odd, nothing, each).tolist() for each in (stable, effective, participation))
+    counts = np.where(odd, 0, numerical).tolist()
+    return [Ranks(*each, limit) for each in zip(*found, counts, strict=True)]
