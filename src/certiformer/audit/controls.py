@@ -123,5 +123,5 @@ def root_mean_square(w: np.ndarray) -> float:
     >>> root_mean_square(np.array([3.0, 4.0])) == 12.5 ** 0.5
     True
     """
-    flat = np.ravel(w)
+    flat = np.ravel(w, order="K")  # the order in memory: nothing is copied
     return math.sqrt(float(flat @ flat) / w.size) if w.size else 0.0
