@@ -1,7 +1,7 @@
 """What weights are compared with: random ones of the same size, and copies whose columns are shuffled.
 
-Only the largest singular value of a control is needed, and only to compare: it is computed from Gram matrices in float32,
-which keep three digits or more."""
+Only the largest singular value of a control is needed, and only to compare: it is computed from float32, by small Gram
+matrices or by Lanczos steps, which keep three digits or more."""
 
 from __future__ import annotations
 
@@ -18,9 +18,7 @@ from certiformer.spectrum import largest_by_lanczos, product_values
 CHUNK = 1 << 16  # numbers that are drawn for the Gaussian controls of a layer
 LONG = 4096  # rows of a table that are shuffled at most; of a longer one so many are drawn
 FEW_STEPS = 24  # of Lanczos, for comparisons: within 0.2 % on Gaussian matrices of 11,008 x 4,096
-RESIDUAL = (
-    1e-2  # of a control's norm, at which there are no more steps: the norm itself is then right to 10^-4 as a rule
-)
+RESIDUAL = 1e-2  # of a control's norm, at which the steps end: the norm itself is right to 10^-4 then, as a rule
 
 Heads = Float[np.ndarray, "heads width size"]
 
@@ -114,7 +112,7 @@ def shuffled_norm(array: Float[np.ndarray, "rows columns"], rng: np.random.Gener
         return spectral_to_compare(shuffled(array.T, rng))
     copy = shuffled(array[rng.choice(rows, LONG, replace=False)].T, rng)
     norm, smaller = spectral_to_compare(copy), spectral_to_compare(np.ascontiguousarray(copy[:, : LONG // 4]))
-    return norm + (norm - smaller) * (math.sqrt(rows / LONG) - 1) / (1 - math.sqrt(LONG // 4 / LONG))
+    return norm + (norm - smaller) * (math.sqrt(rows / LONG) - 1) / 0.5  # a quarter of the rows: half of the root
 
 
 def root_mean_square(w: np.ndarray) -> float:

@@ -44,21 +44,14 @@ def fit_lines(
     residuals = rises - slopes[:, None] * centred
     # Residuals of a fit with two parameters are too small by this factor.
     widened = residuals * math.sqrt(len(x) / (len(x) - 2))
-    resampled = np.sort(slopes[:, None] + widened @ _moves(centred.tobytes(), seed).T / spread, axis=1)
-    low, high = (_at(resampled, share).tolist() for share in ((1 - level) / 2, (1 + level) / 2))
+    resampled = slopes[:, None] + widened @ _moves(centred.tobytes(), seed).T / spread
+    low, high = np.quantile(resampled, [(1 - level) / 2, (1 + level) / 2], axis=1).tolist()
     totals, left = ((each * each).sum(1) for each in (rises, residuals))
     straight = np.where(totals == 0, 1.0, 1 - left / np.where(totals == 0, 1.0, totals)).tolist()
     intercepts = (middles - slopes * middle).tolist()
     return [
         Line(*each) for each in zip(slopes.tolist(), zip(low, high, strict=True), intercepts, straight, strict=True)
     ]
-
-
-def _at(ordered: Float[np.ndarray, "lines resamples"], share: float) -> Float[np.ndarray, " lines"]:
-    """The quantile of each line, straight between two resamples."""
-    place = share * (ordered.shape[1] - 1)
-    below = min(int(place), ordered.shape[1] - 2)
-    return ordered[:, below] + (place - below) * (ordered[:, below + 1] - ordered[:, below])
 
 
 @lru_cache(maxsize=4)
