@@ -56,4 +56,4 @@ def ranks_of_each(
     nothing = np.where(largest == 0, 0.0, np.nan)
     found = (np.where(odd, nothing, each).tolist() for each in (stable, effective, participation))
     counts = np.where(odd, 0, numerical).tolist()
-    return [Ranks(*each, limit) for each in zip(*found, counts, strict=True)]
+    return [Ranks(a, b, c, count, limit) for a, b, c, count in zip(*found, counts, strict=True)]
