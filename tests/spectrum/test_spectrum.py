@@ -12,6 +12,7 @@ from flint import acb_mat, arb_mat, ctx
 from certiformer.errors import BadInput
 from certiformer.spectrum import (
     decay_exponent,
+    decay_exponents,
     lanczos,
     largest_eigenvalue,
     norms,
@@ -19,6 +20,7 @@ from certiformer.spectrum import (
     product_values,
     products,
     ranks,
+    ranks_of_each,
     singular_values,
     sums,
     value_error,
@@ -247,3 +249,24 @@ def test_products_that_are_not_finite_are_refused():
     for left, right in ((huge, huge), (np.full((1, 4, 2), np.nan), huge), (np.full((1, 4, 2), np.inf), huge)):
         with pytest.raises(np.linalg.LinAlgError), np.errstate(all="ignore"):
             products(left, right)
+
+
+def test_ranks_and_decays_of_several_matrices_are_those_of_each():
+    """Also beside rows that have none: zeros, a value that is not finite, too few values above rounding."""
+    rng = np.random.default_rng(0)
+    rows = np.sort(rng.exponential(size=(6, 9)), axis=1)[:, ::-1].copy()
+    rows[1] = 0.0
+    rows[2, 0] = np.inf
+    rows[3, 0] = np.nan
+    rows[4, 3:] = 0.0
+    found = ranks_of_each(rows, 9)
+    for row, each in zip(rows, found, strict=True):
+        assert repr(each) == repr(ranks(row, 9))  # NaN equals nothing, itself included
+    assert found[1] == ranks(np.zeros(9), 9) and found[1].stable == 0.0
+    assert np.isnan([found[2].stable, found[3].effective]).all() and found[4].numerical == 3
+    decays = decay_exponents(rows)
+    assert [each is None for each in decays] == [False, True, True, True, True, False]
+    for place in (0, 5):
+        alone, together = decay_exponent(rows[place]), decays[place]
+        assert together.window == alone.window and together.interval == pytest.approx(alone.interval, rel=1e-12)
+        assert (together.alpha, together.constant) == pytest.approx((alone.alpha, alone.constant), rel=1e-12)
