@@ -48,6 +48,15 @@ def within_bounds(decoder, bounds, inputs, kind, disturb=None) -> float:
     return used
 
 
+def test_a_run_that_is_not_a_number_is_outside_every_bound():
+    """Negative control: no comparison takes NaN for a number, whatever warnings are ignored."""
+    decoder = random_decoder(0)
+    bounds = stream_bounds(decoder, "float32")
+    within_bounds(decoder, bounds, [[0, 1]], np.float32)
+    with pytest.raises(AssertionError):
+        within_bounds(decoder, bounds, [[0, 1]], np.float32, lambda x, place: x * (np.nan if place == 1 else 1))
+
+
 @given(st.integers(0, 10**6), st.sampled_from(["causal", "none"]))
 @settings(max_examples=25, deadline=None)
 def test_random_decoders_stay_within_their_bounds(seed, mask):
