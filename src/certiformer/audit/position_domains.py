@@ -87,6 +87,4 @@ def nearest_pair(
 def _shares(moved: np.ndarray, sides: np.ndarray) -> np.ndarray:
     """moved / sides; a coordinate without extent separates whatever differs in it."""
     flat = sides == 0
-    if not flat.any():
-        return moved / sides
     return np.where(flat, np.where(moved > 0, np.inf, 0.0), moved / np.where(flat, 1.0, sides))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import struct
 import subprocess
@@ -12,6 +13,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from safetensors import safe_open
+from safetensors.numpy import save_file
 
 from audit.files.valid import MAKERS, TENSORS, gguf_file, safetensors_file, sharded_folder
 from certiformer.audit.files import open_tensors
@@ -210,3 +212,15 @@ def test_a_name_that_stands_twice_in_a_header_is_refused(tmp_path):
         assert list(handle.keys()) == ["a"]
     with pytest.raises(BadInput, match="the header of model.safetensors is not valid JSON: a key occurs twice"):
         open_tensors(path)
+
+
+@pytest.mark.parametrize("count", [8, 40_000])
+def test_a_file_that_became_shorter_is_named(tmp_path, count):
+    """A small tensor is read, a large one mapped; both fail in a sentence when their bytes are gone."""
+    path = tmp_path / "model.safetensors"
+    save_file({"a": np.arange(count, dtype=np.float32)}, path)
+    files = open_tensors(path)
+    assert np.array_equal(files.read("a"), np.arange(count))  # negative control
+    os.truncate(path, path.stat().st_size - 4)
+    with pytest.raises(BadInput, match="has changed while it was read"):
+        files.read("a")

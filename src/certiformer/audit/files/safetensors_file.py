@@ -63,13 +63,13 @@ class Places:
         first, last = (self.begin + place for place in entry["data_offsets"])
         if first == last:
             return np.zeros(shape, kind)
-        before = 0 if last - first <= SMALL else first % ALLOCATIONGRANULARITY  # a map begins where the system lets it
         try:
             with open(self.path, "rb", buffering=0) as file:
                 if last - first <= SMALL:
                     file.seek(first)
-                    stored = file.read(last - first)
+                    before, stored = 0, file.read(last - first)
                 else:
+                    before = first % ALLOCATIONGRANULARITY  # a map begins where the system lets it
                     stored = mmap(file.fileno(), last - first + before, access=ACCESS_READ, offset=first - before)
             return np.frombuffer(stored, kind, prod(shape), before).reshape(shape)
         except (OSError, ValueError):  # shorter than it was

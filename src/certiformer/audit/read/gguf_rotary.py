@@ -13,7 +13,6 @@ from typing import Any
 ROTARY = ("llama", "qwen2", "qwen3", "gemma", "gemma2", "gemma3", "phi3", "gptneox", "falcon")
 TURNING = ("none", "linear", "longrope")
 CHANGING = ("yarn_log_multiplier", "yarn_ext_factor", "yarn_attn_factor")
-UNKNOWN = {"type": "not known"}
 
 
 def rope_scaling(architecture: str, metadata: dict[str, Any]) -> dict[str, Any]:
@@ -30,13 +29,14 @@ def rope_scaling(architecture: str, metadata: dict[str, Any]) -> dict[str, Any]:
     factor = _number(said["attn_factor"], 1.0)
     if kind == "yarn":
         stretched = _number(said["factor"], 1.0)
-        if any(said[name] is not None for name in CHANGING) or stretched is None or stretched < 1:
-            return dict(UNKNOWN)
-        factor = None if factor is None else factor * (1 + 0.1 * math.log(stretched))
+        if factor is None or stretched is None or stretched < 1 or any(said[name] is not None for name in CHANGING):
+            factor = None
+        else:
+            factor *= 1 + 0.1 * math.log(stretched)
     elif kind not in TURNING:
-        return dict(UNKNOWN)
+        factor = None
     if factor is None:
-        return dict(UNKNOWN)
+        return {"type": "not known"}
     return {"type": "default"} if factor == 1 else {"type": "longrope", "attention_factor": factor}
 
 
