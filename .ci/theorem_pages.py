@@ -19,7 +19,8 @@ PAGES = Path(__file__).resolve().parent.parent / "docs" / "theorems"
 MEANING = {
     "stated": "the statement is recorded, nothing runs yet",
     "implemented": "there is code, but neither a checker rule nor a test of its own",
-    "checked": "a checker rule or a test of its own stands behind it",
+    "tested": "tests of its own compare it with examples; no certificate rests on it",
+    "checked": "the checker has a rule for it: each use in a certificate is verified, and its constants are recomputed",
 }
 
 

@@ -1,6 +1,6 @@
 """The cases of `check.py`: each measures some figures of the same problem and returns them with their goals.
 
-*Search* is branch and bound in float64 (level 1) without compilation (`_search_speed.py`). *Check* is the independent
+*Search* is branch and bound in float64 (level 1) without compilation (`_search_speed.py`). *Check* is the
 checker (level 2) on the files of the run, with two processes.
 """
 
@@ -180,7 +180,7 @@ def run_folder(formula: str, box: str, eps: str, **options):
 
 
 def checked(folder: Path, run) -> tuple[float | None, str]:
-    """Seconds of the independent check (None if it refuses), and a word on what was checked."""
+    """Seconds of the check (None if it refuses), and a word on what was checked."""
     from certiformer.checker import check
 
     began = time.perf_counter()

@@ -14,9 +14,9 @@ from fractions import Fraction
 import jax
 import numpy as np
 
-from certiformer.checker.balls import BallDomain, working_precision
 from certiformer.construct import voronoi
 from certiformer.construct.method import Task
+from certiformer.kernel.balls import BallDomain, working_precision
 from certiformer.model import Transformer
 from certiformer.search.evidence import ROOM
 from certiformer.search.request import read_epsilon, read_target

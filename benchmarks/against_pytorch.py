@@ -211,7 +211,7 @@ def write_problem(chosen, folder: Path):
     import jax
     import numpy as np
 
-    from certiformer.checker.balls import BallDomain, working_precision
+    from certiformer.kernel.balls import BallDomain, working_precision
     from certiformer.search.request import read_target
     from certiformer.target.floating import as_jax
 

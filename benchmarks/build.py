@@ -6,7 +6,7 @@
     python benchmarks/build.py --list
     python benchmarks/build.py --json
 
-A target runs in a process of its own, held to two cores. A row passes when the independent checker accepted (level 2)
+A target runs in a process of its own, held to two cores. A row passes when the checker accepted (level 2)
 within 180 seconds in all: planning, training, search and check, compilation included. Exit code 1: a row did not pass.
 """
 

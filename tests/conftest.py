@@ -2,6 +2,7 @@
 
 import gc
 import os
+import signal
 
 # Workers keep the cores busy: programs are neither run nor compiled in several threads.
 os.environ.setdefault(
@@ -13,9 +14,12 @@ os.environ.setdefault("JAX_PLATFORMS", "cpu")
 import jax
 import pytest
 
-from certiformer.checker.balls import working_precision
+from certiformer.kernel.balls import working_precision
 
 jax.config.update("jax_enable_x64", True)
+# A shell starts what runs in the background with Ctrl-C ignored, and so would every process that a test sends one to.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 # Thousands of tests and traced programs are alive: looking through them for garbage as often as usual takes 5 % of the time.
 gc.set_threshold(100_000, 50, 50)
 

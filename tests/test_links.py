@@ -201,7 +201,7 @@ def test_a_stale_a_missing_and_a_surplus_page_are_reported(generator, toy, tmp_p
 def test_a_page_shows_the_sections_the_assumptions_and_the_sources(generator, toy):
     [entry] = all_theorems(toy)
     page = generator.theorem_page(entry)
-    assert page.startswith("# Ones add up\n\n`construct.ones`, exact, used by `certiformer theorem`, checked.")
+    assert page.startswith("# Ones add up\n\n`construct.ones`, exact, used by `certiformer theorem`, tested.")
     assert "## Differs from the source in\n\nnothing.\n" in page
     assert "```pycon\n>>> 1 + 1\n2\n```\n" in page
     assert "\n- peano (**trusted**, by everyone): arithmetic holds.\n" in page

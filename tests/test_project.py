@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib.util
+import os
 import re
 import shutil
 import subprocess
@@ -256,7 +257,8 @@ def lint_imports(checkout: Path) -> subprocess.CompletedProcess[str]:
     """import-linter on a checkout, through its own interpreter so that the copy is linted and not the installation."""
     program = "import sys; sys.path.insert(0, 'src'); from importlinter.cli import lint_imports_command as lint; lint()"
     arguments = [sys.executable, "-c", program, "--no-cache", "--no-logo"]
-    return subprocess.run(arguments, cwd=checkout, capture_output=True, text=True, timeout=120)
+    wide = {**os.environ, "COLUMNS": "200"}  # a contract and its verdict on one line
+    return subprocess.run(arguments, cwd=checkout, capture_output=True, text=True, timeout=120, env=wide)
 
 
 @pytest.fixture(scope="module")
@@ -283,7 +285,8 @@ def test_imports_go_down(checkout):
         ("search/planted.py", "import certiformer.cli", "Layers"),
         ("newcomer/__init__.py", "", "Layers"),
         ("checker/planted.py", "import numpy", "checker stands on"),
-        ("target/ir.py", "import jax", "checker stands on"),
+        ("kernel/planted.py", "import jax", "kernel needs"),
+        ("target/show.py", "import jax", "checker stands on"),
         ("theorem/planted.py", "import flint", "standard library only"),
         ("report/planted.py", "import jax", "report renders data"),
     ],
@@ -339,7 +342,7 @@ def test_the_trusted_base_needs_the_standard_library_and_flint_only():
                 pending |= files_of(name) - seen
             else:
                 assert top in sys.stdlib_module_names or top == "flint", f"{path} imports {name}"
-    assert LIBRARY / "target" / "ir.py" in seen
+    assert LIBRARY / "kernel" / "programs.py" in seen
 
 
 # --- the shape of the library -----------------------------------------------------------------------------------------
@@ -353,3 +356,24 @@ def test_every_module_says_what_it_is_for(path):
     if tree.body:
         assert ast.get_docstring(tree), "no module docstring"
     assert path.stem not in {"utils", "helpers", "misc", "common"}, "a name that says nothing"
+
+
+# What the checker is not: other code than the search, a short program, an hour's reading.
+UNTRUE = re.compile(
+    r"independent(ly)?\s+(check|program|verif)|shares\s+no\s+code\s+with\s+the\s+search|in\s+an\s+hour|nothing\s+else\s+of\s+ours"
+    r"|small\s+(checker|program\s+that)|(checker|trusted\s+base)[^.|]{0,40}\bsmall\b"
+)
+
+
+def test_no_page_calls_the_checker_small_or_independent():
+    pages = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "pyproject.toml")]
+    pages += [*(ROOT / "docs").rglob("*.md"), *(ROOT / "src").rglob("*.py")]
+    found = {str(page): match[0] for page in pages if (match := UNTRUE.search(page.read_text(encoding="utf-8")))}
+    assert found == {}
+    planted = (
+        "an independent\nprogram checks it",
+        "the independent checker",
+        "the trusted base; small",
+        "read in an hour",
+    )
+    assert all(UNTRUE.search(text) for text in planted)

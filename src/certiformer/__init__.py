@@ -6,16 +6,14 @@
 True
 
 `build` and `prove` return a `Run`, `compile` a `CompiledProgram`; `load` opens the folder of either, and `check` is the
-independent checker. Everything is imported on first use, so that `import certiformer` alone is fast.
+checker. Everything is imported on first use, so that `import certiformer` alone is fast and runs no code but
+its own (see `certiformer.isolation`; hence no `__future__` and no `typing` here).
 """
-
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
 
 from certiformer._version import __version__ as __version__
 from certiformer.errors import BadInput as BadInput
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -60,12 +58,12 @@ __all__ = [
 ]
 
 
-def load(directory: str | Path) -> Run | CompiledProgram:
+def load(directory: "str | Path") -> "Run | CompiledProgram":
     """Open a run folder, or that of a compiled program. Reads only: what the certificate says is not re-checked here,
     `check` does that."""
-    from certiformer.compiled.files import is_compiled
+    from certiformer.certificate import PROGRAM, read_certificate
 
-    if is_compiled(directory):
+    if read_certificate(directory).subject == PROGRAM:
         from certiformer.compiled import load_compiled
 
         return load_compiled(directory)
@@ -74,7 +72,7 @@ def load(directory: str | Path) -> Run | CompiledProgram:
     return load_run(directory)
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name not in _HOMES:
         raise AttributeError(f"module 'certiformer' has no attribute {name!r}")
     from importlib import import_module

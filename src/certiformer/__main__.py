@@ -1,8 +1,25 @@
-"""`python -m certiformer`: the short demonstration; with arguments, the same as `certiformer`."""
+"""`certiformer ...` and `python -m certiformer ...`; the latter without arguments is the short demonstration.
+
+Nothing but `os` and `sys` is imported before `check` goes on in an isolated interpreter (`certiformer.isolation`).
+"""
 
 import sys
 
-from certiformer.cli.main import main
+
+def main() -> int:
+    """The command `certiformer`."""
+    return _command(sys.argv[1:])
+
+
+def _command(arguments: list[str]) -> int:
+    if arguments[:1] == ["check"]:
+        from certiformer.isolation import become
+
+        become(*arguments)
+    from certiformer.cli.main import main as run
+
+    return run(arguments)
+
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:] or ["demo"]))
+    sys.exit(_command(sys.argv[1:] or ["demo"]))

@@ -11,8 +11,8 @@ from functools import cache
 import numpy as np
 
 from certiformer.checker.margin import MarginReport, prove_margin
-from certiformer.checker.weights import Tensor
 from certiformer.compiler.driver import compile_graph, compile_program
+from certiformer.kernel.weights import Tensor
 from certiformer.rasp.graph_file import graph_from_text, graph_to_text
 from certiformer.rasp.graph_run import GraphRunner
 from certiformer.rasp.library import catalogue

@@ -14,10 +14,11 @@ from itertools import product
 import flint
 from flint import arb
 
-from certiformer.checker.balls import Box
-from certiformer.checker.taylor import Form
-from certiformer.target import Program, fold
+from certiformer.kernel.balls import Box
+from certiformer.kernel.taylor import Form
+from certiformer.target import Program
 from target.oracle import Balls
+from target.reading import read
 
 BITS = 300
 
@@ -49,7 +50,7 @@ class PointBalls(Balls):
 def values(program: Program, point: list[arb]) -> list[arb]:
     """Every output at one exact point; NaN where it is singular (or where a comparison is not decided at 300 bits)."""
     with precisely():
-        return fold(program, point, PointBalls())
+        return read(program, point, PointBalls())
 
 
 def point_of(box: Box, e: list[float]) -> list[arb]:

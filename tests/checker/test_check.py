@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
 import subprocess
-import sys
 from fractions import Fraction
 from pathlib import Path
 
@@ -13,11 +13,13 @@ import pytest
 from flint import arb
 
 import certiformer
-from certiformer.certificate import Boxes, Outcome, Triangle, digest
+from certiformer.certificate import Boxes, Outcome, Triangle, read_files
 from certiformer.checker import check, pool
-from certiformer.checker.balls import decimal
 from certiformer.checker.claim import read_claim
+from certiformer.checker.worker import send_files
 from certiformer.errors import BadInput
+from certiformer.isolation import WORKER, command, environment
+from certiformer.kernel.balls import decimal
 from certiformer.model import Attention, Block, Config, FeedForward, Heads, Input, Readout, Transformer
 from certiformer.target import parse_formula
 from certiformer.target.floating import as_jax
@@ -125,31 +127,25 @@ def test_a_refusal_of_one_worker_refuses_everything(many_leaves, tmp_path):
     assert "could only be bounded" in verdict.reason
 
 
-def worker(folder: Path, seal: str, *requests: str) -> list[dict]:
-    done = subprocess.run(
-        [sys.executable, "-m", "certiformer.checker.worker", str(folder), seal],
-        input="".join(line + "\n" for line in requests),
-        capture_output=True,
-        text=True,
-        env={"PYTHONPATH": str(SOURCE), "PATH": ""},
-        timeout=60,
-    )
+def worker(files: dict[str, bytes], *requests: str) -> list[dict]:
+    sent = io.BytesIO()
+    send_files(sent, files)
+    text = sent.getvalue() + "".join(line + "\n" for line in requests).encode()
+    done = subprocess.run(command(WORKER), input=text, capture_output=True, env=environment(), timeout=60)
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
-def test_a_worker_refuses_a_folder_that_changed_meanwhile(many_leaves):
-    seal = digest((many_leaves / "certificate.json").read_bytes())
-    request = json.dumps({"path": [], "cell": [[0, 0]], "tree": "ff"})
-    (answer,) = worker(many_leaves, seal, request)
+def test_a_worker_proves_the_bytes_that_it_is_sent(many_leaves):
+    files = read_files(many_leaves)
+    (answer,) = worker(files, json.dumps({"path": [], "cell": [[0, 0]], "tree": "ff"}))
     assert answer["leaves"] == 1
-    (answer,) = worker(many_leaves, "0" * 64, request)
-    assert "changed while" in answer["refused"]
-    malformed = json.dumps({"path": [], "cell": [[0, 0]], "tree": "00ff"})
-    (answer,) = worker(many_leaves, seal, malformed)
+    (answer,) = worker(files, json.dumps({"path": [], "cell": [[0, 0]], "tree": "00ff"}))
     assert "malformed" in answer["refused"]
+    (answer,) = worker({**files, "leaves.bin": b"\xff"}, "")
+    assert "hash does not match" in answer["refused"]
 
 
-def test_a_folder_exchanged_between_reading_and_proving_is_refused(many_leaves, tmp_path, monkeypatch):
+def test_a_folder_exchanged_between_reading_and_proving_changes_nothing(many_leaves, tmp_path, monkeypatch):
     """The workers must prove what the parent read: an easier claim slipped in afterwards is not it."""
     folder = tmp_path / "run"
     folder.mkdir()
@@ -168,7 +164,8 @@ def test_a_folder_exchanged_between_reading_and_proving_is_refused(many_leaves, 
     monkeypatch.setattr(pool.subprocess, "Popen", exchanging)
     verdict = check(folder, workers=2)
     assert verdict.outcome == "refused"
-    assert "changed while" in verdict.reason
+    assert "could only be bounded" in verdict.reason
+    assert check(folder, workers=2).outcome == "proved"  # what was slipped in is the honest run
 
 
 def test_dead_workers_are_no_proof(many_leaves, monkeypatch):
@@ -206,7 +203,7 @@ def test_a_worker_that_answers_nonsense_is_no_proof(many_leaves, monkeypatch, an
 
 
 def test_the_claim_is_read_from_the_files(tmp_path):
-    claim = read_claim(theorem_run("[x1*x2, x1 - x2]", "[0,1]^2", "0.2").write(tmp_path / "run"))
+    claim = read_claim(read_files(theorem_run("[x1*x2, x1 - x2]", "[0,1]^2", "0.2").write(tmp_path / "run")))
     assert claim.epsilon == Fraction(1, 5)
     assert "each of the transformer's 2 outputs differs from [x1*x2, x1 - x2] by at most 0.2" in claim.sentence()
     assert "(x1, x2) of [0, 1] x [0, 1]" in claim.sentence()
@@ -221,11 +218,11 @@ def test_models_and_targets_of_different_sizes_are_refused(tmp_path):
         assert "the transformer" in verdict.reason
 
 
-def test_other_outcomes_are_repeated_as_they_are(tmp_path):
+def test_what_is_undecided_claims_nothing_and_what_is_called_invalid_is_refused(tmp_path):
     base = theorem_run("sin(x1)", "[0,1]", "0.1")
-    for outcome, code in ((Outcome.UNDECIDED, 3), (Outcome.INVALID, 2)):
+    for outcome, said, code in ((Outcome.UNDECIDED, "undecided", 3), (Outcome.INVALID, "refused", 1)):
         verdict = judged(Run(base.model, base.target, "0.1", None, outcome=outcome).write(tmp_path / outcome.value))
-        assert (verdict.outcome, verdict.exit_code, verdict.level) == (outcome.value, code, 0)
+        assert (verdict.outcome, verdict.exit_code, verdict.level) == (said, code, 0)
 
 
 def test_a_folder_that_is_none(tmp_path):

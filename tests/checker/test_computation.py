@@ -9,9 +9,9 @@ import pytest
 from certiformer.certificate import Certificate, Outcome, Theorem
 from certiformer.checker import check
 from certiformer.checker.computation import Finding, _require_stated, computation_certificate
-from certiformer.checker.rules.refusal import Refused
 from certiformer.compiler.machines import compile_machine
 from certiformer.compiler.machines.examples import busy_beaver
+from certiformer.kernel.refusal import Refused
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +49,8 @@ def test_an_honest_folder_is_accepted(folder):
         ({"proof": Theorem("0", "exact_sort", {})}, "does not rest on a theorem about transformers that compute"),
         ({"upper": None}, "does not state one bound"),
         ({"epsilon": "1"}, "does not state one bound"),
-        ({"seals": {}}, "seals files that it should not, or misses one"),
+        ({"seals": {}}, "does not seal exactly one file that says what is claimed"),
+        ({"seals": {"machine.json": ""}}, "seals files that it should not, or misses one"),
     ],
 )
 def test_a_certificate_that_says_something_else_is_refused(folder, change, reason):
@@ -67,7 +68,9 @@ def test_parameters_are_stated_completely(folder):
 def test_a_theorem_of_another_description_is_refused(folder):
     honest = certificate_in(folder)
     (folder / "machine.json").rename(folder / "gates.json")
-    assert "speaks of a machine.json" in verdict_with(folder, honest).reason
+    assert "holds gates.json, which the certificate, about machine.json, does not seal" in check(folder).reason
+    seals = {("gates.json" if name == "machine.json" else name): seal for name, seal in honest.seals.items()}
+    assert "speaks of a machine.json" in verdict_with(folder, replace(honest, seals=seals)).reason
 
 
 def test_what_is_undecided_stays_undecided(folder):

@@ -9,9 +9,9 @@ from math import comb, factorial
 import pytest
 from flint import arb
 
-from certiformer.checker.balls import BallDomain, Box, hull, working_precision
 from certiformer.checker.derivatives import TaylorBounds, series
-from certiformer.checker.taylor import table
+from certiformer.kernel.balls import BallDomain, Box, hull, working_precision
+from certiformer.kernel.taylor import table
 from certiformer.target import Program, parse_domain, parse_formula
 from checker.oracle import point_of, precisely, random_box, values
 

@@ -7,9 +7,9 @@ from fractions import Fraction
 import pytest
 from flint import arb, fmpq
 
-from certiformer.checker.balls import working_precision
 from certiformer.checker.rules.lattice import SHARPNESS, first_order_moment, moments
-from certiformer.checker.rules.refusal import Refused
+from certiformer.kernel.balls import working_precision
+from certiformer.kernel.refusal import Refused
 from checker.oracle import precisely
 
 working_precision()

@@ -8,10 +8,10 @@ from dataclasses import replace
 import pytest
 from flint import arb
 
-from certiformer.checker.balls import BallDomain, working_precision
-from certiformer.checker.prototypes import Head, Prototypes
 from certiformer.checker.rules.perturbation import IdealHead, charge, registers_only
-from certiformer.checker.rules.refusal import Refused
+from certiformer.kernel.affine_softmax import Head, Prototypes
+from certiformer.kernel.balls import BallDomain, working_precision
+from certiformer.kernel.refusal import Refused
 from certiformer.target import parse_domain
 from checker.networks import exact
 from checker.oracle import precisely

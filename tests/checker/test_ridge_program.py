@@ -7,11 +7,11 @@ import random
 import pytest
 from flint import arb
 
-from certiformer.checker import taylor
-from certiformer.checker.balls import ZERO, BallDomain, Box, working_precision
-from certiformer.checker.problem import ProgramFunction
 from certiformer.checker.ridge_program import RidgeProgram, as_ridges
-from certiformer.checker.taylor import value_ball
+from certiformer.kernel import taylor
+from certiformer.kernel.balls import ZERO, BallDomain, Box, working_precision
+from certiformer.kernel.problem import ProgramFunction
+from certiformer.kernel.taylor import value_ball
 from certiformer.target import parse_domain, parse_formula
 
 working_precision()

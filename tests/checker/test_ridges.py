@@ -9,16 +9,16 @@ import pytest
 from flint import arb
 
 from certiformer.certificate import Outputs, Ridges, Theorem
-from certiformer.checker.balls import ZERO, BallDomain, Box, working_precision
-from certiformer.checker.network import Network
-from certiformer.checker.problem import Problem, ProgramFunction, SelectedOutput
-from certiformer.checker.prototypes import as_prototypes
 from certiformer.checker.ridges import LIPSCHITZ, units_of
 from certiformer.checker.rules import Refused, prove
-from certiformer.checker.taylor import value_ball
-from certiformer.checker.weights import read_model
 from certiformer.construct.gather_block import gather_transformer
 from certiformer.construct.method import Shape
+from certiformer.kernel.affine_softmax import as_prototypes
+from certiformer.kernel.balls import ZERO, BallDomain, Box, working_precision
+from certiformer.kernel.network import Network
+from certiformer.kernel.problem import Problem, ProgramFunction, SelectedOutput
+from certiformer.kernel.taylor import value_ball
+from certiformer.kernel.weights import read_model
 from certiformer.model import Attention, Block, Config, FeedForward, Heads, Input, Norm, Readout, Transformer
 from certiformer.model.store import tensors_to_bytes
 from certiformer.search.ridge_proof import prove_by_ridges
@@ -192,8 +192,8 @@ def test_the_proved_bound_contains_sampled_errors_and_is_close(layout, activatio
 
 
 def _boxes(leaves: bytes):
-    from certiformer.certificate.splits import root
-    from certiformer.checker.rules.boxes import prove_piece
+    from certiformer.kernel.cover import prove_piece
+    from certiformer.kernel.splits import root
 
     def proved(node, problem, path, limit):
         tree = leaves[node.offset : node.offset + node.length]

@@ -16,18 +16,18 @@ from flint import arb
 from certiformer.certificate import Certificate
 from certiformer.checker import rounding, run_attention
 from certiformer.checker import run_error as analysis
-from certiformer.checker.balls import BallDomain, working_precision
 from certiformer.checker.rounding import FORMATS, Format, mean_value, summation
 from certiformer.checker.run_error import run_error
 from certiformer.checker.run_scores import ScoreTable
-from certiformer.checker.taylor import bounds
 from certiformer.errors import BadInput
+from certiformer.kernel.balls import BallDomain, working_precision
+from certiformer.kernel.taylor import bounds
 from certiformer.model import Block, Config, FeedForward, Input, Norm, Readout, Transformer, tensor_specs
 from certiformer.model.cast import cast
 from certiformer.target import parse_domain
 from checker.float_runs import TYPES, Machine, run
 from checker.networks import network_of, point_box, tiny
-from checker.test_network import CONTINUOUS, MORE
+from kernel.test_network import CONTINUOUS, MORE
 from model.cases import model_of
 from negative.forge import judged, reseal, theorem_run
 

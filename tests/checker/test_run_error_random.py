@@ -45,7 +45,9 @@ def check(config: Config, dtype: str, seed: int) -> None:
     if found.bound is None:
         return  # that there is a bound for ordinary models is tested elsewhere
     for options in MACHINES:
-        outputs = run(model, middle.reshape(shape).tolist(), Machine(dtype, **options))
+        with np.errstate(over="ignore", invalid="ignore"):  # rows of the last block that are not read may overflow
+            outputs = run(model, middle.reshape(shape).tolist(), Machine(dtype, **options))
+        assert np.all(np.isfinite(outputs))
         assert not distance(network, middle, outputs) > found.bound
 
 

@@ -8,12 +8,12 @@ from itertools import product
 import numpy as np
 import pytest
 
-from certiformer.checker.points import PointNetwork
 from certiformer.checker.run_sequences import sequences_run_error
-from certiformer.checker.weights import read_model
 from certiformer.construct.parity import parity_network
 from certiformer.construct.selector_width import histogram_network
 from certiformer.construct.sort_alphabet import sort_network
+from certiformer.kernel.points import PointNetwork
+from certiformer.kernel.weights import read_model
 from certiformer.model import Attention, Block, Code, Config, FeedForward, Heads, Input, Readout, Transformer
 from certiformer.model.store import tensors_to_bytes
 

@@ -10,12 +10,12 @@ import pytest
 from flint import arb
 
 from certiformer.certificate import Boxes, Sum
-from certiformer.certificate.splits import root
-from certiformer.checker.balls import BallDomain, working_precision
-from certiformer.checker.problem import Problem, ProgramFunction
-from certiformer.checker.prototypes import Head, Prototypes, as_prototypes
 from certiformer.checker.rules import Refused, prove, subproblems
-from certiformer.checker.rules.boxes import prove_piece
+from certiformer.kernel.affine_softmax import Head, Prototypes, as_prototypes
+from certiformer.kernel.balls import BallDomain, working_precision
+from certiformer.kernel.cover import prove_piece
+from certiformer.kernel.problem import Problem, ProgramFunction
+from certiformer.kernel.splits import root
 from certiformer.model import Transformer
 from certiformer.target import Target
 from certiformer.target.floating import as_jax

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from certiformer.certificate import Boxes, Triangle
-from certiformer.checker.balls import working_precision
 from certiformer.checker.rules import Refused, prove
+from certiformer.kernel.balls import working_precision
 from certiformer.target import parse_formula
-from checker.test_boxes import local, problem_of
+from kernel.test_cover import local, problem_of
 
 working_precision()
 

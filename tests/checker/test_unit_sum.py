@@ -9,10 +9,10 @@ import pytest
 from flint import arb
 
 from certiformer.checker import unit_sum
-from certiformer.checker.balls import ZERO, working_precision
 from certiformer.checker.ridges import Unit
-from certiformer.checker.taylor import MAX_ORDER
 from certiformer.checker.unit_sum import UnitSum
+from certiformer.kernel.balls import ZERO, working_precision
+from certiformer.kernel.taylor import MAX_ORDER
 from checker.oracle import places, point_of, precisely, random_box, violation
 
 working_precision()

@@ -70,3 +70,13 @@ def folder(finished, tmp_path) -> Path:
     copy = tmp_path / "copy"
     shutil.copytree(finished, copy)
     return copy
+
+
+@pytest.fixture(scope="session")
+def compiled_reverse(tmp_path_factory):
+    """The folder of a small compiled program, not to be changed."""
+    from certiformer.cli.main import main
+
+    folder = tmp_path_factory.mktemp("compiled") / "reverse"
+    assert main(["compile", "reverse", "--vocab", "a,b", "--length", "4", "--out", str(folder), "--quiet"]) == 0
+    return folder

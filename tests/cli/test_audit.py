@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import struct
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -130,7 +132,7 @@ def test_two_checkpoints_are_compared(cli, bert, tmp_path):
 def test_the_report_is_drawn(cli, bert, tmp_path):
     page = tmp_path / "report.html"
     done = cli("audit", bert, "--out", str(page))
-    assert done.code == 0 and f"drew {page}" in done.err
+    assert done.code == 0 and f"wrote {page}" in done.err
     assert page.read_text(encoding="utf-8").startswith("<!doctype html>")
 
 
@@ -176,3 +178,42 @@ def test_a_checkpoint_may_not_lead_outside_its_folder(cli, tmp_path):
     (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": {"a": "../secret.safetensors"}}))
     done = cli("audit", str(folder))
     assert done.code == 2 and "not a safetensors file of the same folder" in done.err
+
+
+def test_the_ending_names_the_format(cli, bert):
+    for name in ("a.html", "a.json", "a.md"):
+        assert cli("audit", bert, "--quiet", "--out", name).code == 0
+    assert Path("a.html").read_text(encoding="utf-8").startswith("<!doctype html>")
+    assert json.loads(Path("a.json").read_text())["coverage"] == cli("audit", bert, "--json").data["coverage"]
+    card = Path("a.md").read_text(encoding="utf-8")
+    assert card.startswith("# Audit by certiformer\n") and "5,344 of 5,344 parameters accounted for" in card
+    assert "\033" not in card
+    for name in ("a.txt", "a", "a.safetensors", "a.HTML"):
+        done = cli("audit", bert, "--out", name)
+        assert done.code == 2 and ".html (a page with pictures), .json" in done.err and not Path(name).exists()
+
+
+def test_an_existing_file_is_replaced_only_with_force_and_never_through_a_link(cli, bert):
+    Path("mine.html").write_text("mine")
+    os.symlink("mine.html", "link.html")
+    for flags in ([], ["--force"]):
+        done = cli("audit", bert, "--out", "link.html", *flags)
+        assert done.code == 2 and "link" in done.err
+    done = cli("audit", bert, "--out", "mine.html")
+    assert done.code == 2 and "already exists; add --force" in done.err
+    assert Path("mine.html").read_text() == "mine" and sorted(os.listdir()) == ["link.html", "mine.html"]
+    assert cli("audit", bert, "--quiet", "--out", "mine.html", "--force").code == 0
+    assert Path("mine.html").read_text(encoding="utf-8").startswith("<!doctype html>")
+
+
+def test_no_force_writes_over_the_files_of_a_checkpoint(cli, bert, tmp_path):
+    folder = Path(shutil.copytree(bert, tmp_path / "bert"))
+    (folder / "README.md").write_text("the card")
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    for name in (*before, "audit.json"):
+        for flags in (["audit", str(folder)], ["audit", bert, "--compare", str(folder)]):
+            assert cli(*flags, "--out", str(folder / name), "--force").code == 2, name
+    os.symlink(folder, "other")
+    assert cli("audit", str(folder), "--out", "other/config.json", "--force").code == 2
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+    assert cli("audit", str(folder), "--quiet", "--out", str(folder / "audit.html"), "--force").code == 0

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import re
+import shlex
 from pathlib import Path
 
 import pytest
@@ -12,6 +12,8 @@ from certiformer import report, search
 from certiformer.checker import check
 from certiformer.cli.outcome import write_report
 from certiformer.cli.terminal import Terminal
+from certiformer.verify import branch_and_bound
+from certiformer.verify.tree import SplitTree
 
 PROMISED = {
     "outcome": str,
@@ -119,10 +121,10 @@ def test_no_proof_and_no_counterexample_is_undecided(cli):
 def test_a_singular_target_is_invalid_with_the_sub_box_named(cli, tmp_path, formula, box):
     done = cli("build", formula, "--on", box, "--eps", "0.1")
     assert done.code == 2
-    assert done.out.startswith("invalid") and re.search(r" on \[[^\]]+, [^\]]+\]", done.out)
+    assert done.out.startswith("invalid") and re.search(r" on about \[[^\]]+, [^\]]+\]", done.out)
     as_json = cli("build", formula, "--on", box, "--eps", "0.1", "--json")
     assert as_json.code == 2
-    assert as_json.data["outcome"] == "invalid" and re.search(r" on \[[^\]]+, [^\]]+\]", as_json.data["reason"])
+    assert as_json.data["outcome"] == "invalid" and re.search(r" on about \[[^\]]+, [^\]]+\]", as_json.data["reason"])
     assert everything_below(tmp_path) == []
 
 
@@ -181,17 +183,37 @@ def test_a_jax_function_of_a_file(cli):
     assert everything_below(Path("runs"))[0].startswith("surface-py-height")
 
 
-def test_an_interruption_says_how_to_resume(cli, monkeypatch):
-    def interrupted(*arguments, **options):
-        raise KeyboardInterrupt
+SEARCHED = ("build", "sin(x1)", "--on", "[0,2*pi]", "--eps", "0.1", "--method", "voronoi", "--rule", "boxes", "--quiet")
 
-    monkeypatch.setattr(search, "build", interrupted)
-    done = cli("build", "sin(x1)", "--on", "[0,2*pi]", "--eps", "0.1")
+
+@pytest.mark.parametrize("saved", [True, False])
+def test_an_interruption_says_whether_the_same_command_goes_on(cli, monkeypatch, tmp_path, saved):
+    saves, restored, save, restore = [], [], SplitTree.save, SplitTree.restore
+
+    def interrupted(tree, path, seal):
+        if saved:
+            save(tree, path, seal)
+        if not saves:
+            saves.append(tree.count)
+            raise KeyboardInterrupt
+
+    def noted(path, seal, dimension):
+        tree = restore(path, seal, dimension)
+        restored.append(None if tree is None else tree.count)
+        return tree
+
+    monkeypatch.setattr(branch_and_bound, "CHECKPOINT_SECONDS", -1.0)
+    monkeypatch.setattr(SplitTree, "save", interrupted)
+    monkeypatch.setattr(SplitTree, "restore", noted)
+    done = cli(*SEARCHED)
     assert (done.code, done.out) == (130, "")
-    command = "certiformer build 'sin(x1)' --on '[0,2*pi]' --eps 0.1"
-    assert done.err.splitlines()[-1] == f"certiformer: interrupted; the same command resumes: {command}"
-    as_json = cli("build", "sin(x1)", "--on", "[0,2*pi]", "--eps", "0.1", "--json")
-    assert as_json.code == 130 and "resumes" in json.loads(as_json.out)["reason"]
+    kept = "interrupted; the same command goes on from what is kept: "
+    nothing = "interrupted, and nothing is kept; the same command begins again: "
+    assert done.err == f"certiformer: {kept if saved else nothing}{shlex.join(('certiformer', *SEARCHED))}\n"
+    assert sorted(path.name for path in tmp_path.glob("runs/*")) == ([".sin-x1.certiformer"] if saved else [])
+    assert cli(*SEARCHED).code == 0
+    assert restored == [None, saves[0] if saved else None]
+    assert sorted(path.name for path in tmp_path.glob("runs/*")) == ["sin-x1"]
 
 
 def test_a_report_that_fails_does_not_spoil_the_proof(capsys, monkeypatch, folder):

@@ -43,16 +43,6 @@ chain = (chain - 10_000).named("chain")
 """
 
 
-@pytest.fixture(scope="session")
-def compiled_reverse(tmp_path_factory):
-    """The folder of a small compiled program, not to be changed."""
-    from certiformer.cli.main import main
-
-    folder = tmp_path_factory.mktemp("compiled") / "reverse"
-    assert main(["compile", "reverse", "--vocab", "a,b", "--length", "4", "--out", str(folder), "--quiet"]) == 0
-    return folder
-
-
 @pytest.fixture
 def mistakes(tmp_path, cli):
     (tmp_path / "mistakes.py").write_text(MISTAKES)

@@ -39,7 +39,7 @@ def test_from_flags_to_predictions(cli, data):
     assert found["weights"] == pytest.approx(weights.tolist(), abs=1e-15)
     assert (found["rows"], found["covered"], found["remarks"]) == (3, True, [])
     words = cli("run", "gd", "--context", data, "--query", "0.3,-0.2")
-    assert words.code == 0 and "the certificate covers this context" in words.out and "weights" in words.out
+    assert words.code == 0 and "the recorded claim covers this context" in words.out and "weights" in words.out
     quiet = cli("run", "gd", "--context", data, "--query", "0.3,-0.2", "--quiet")
     assert float(quiet.out) == found["predictions"][0]
 

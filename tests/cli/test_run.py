@@ -38,7 +38,7 @@ def test_what_is_no_input_is_one_sentence(cli, first, tokens, sentence):
 
 
 def test_a_folder_that_is_none_is_refused(cli, tmp_path):
-    assert "is not the folder of a compiled program" in cli("run", str(tmp_path), "a").err
+    assert "is not the folder of a finished run" in cli("run", str(tmp_path), "a").err
 
 
 def test_attention_is_shown_and_sums_to_one(cli, first):

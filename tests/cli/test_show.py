@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
 import webbrowser
+from dataclasses import replace
+from pathlib import Path
+from urllib.parse import unquote, urlparse
 
 import pytest
 
@@ -10,8 +14,9 @@ from certiformer.checker import check
 
 
 @pytest.fixture
-def opened(monkeypatch) -> list[str]:
-    """The addresses that were handed to a browser."""
+def opened(monkeypatch, tmp_path) -> list[str]:
+    """The addresses that were handed to a browser; pages are drawn in a folder that goes away."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     addresses: list[str] = []
 
     def remember(address: str) -> bool:
@@ -46,15 +51,47 @@ def test_json_counts_agree_with_the_model(cli, finished):
     assert data["not_claimed"] and data["bytes"] == (finished / "model.safetensors").stat().st_size
 
 
-def test_open_shows_the_report_and_draws_it_when_missing(cli, folder, opened):
-    assert cli("show", str(folder), "--open").code == 0
-    assert opened == [(folder / "report.html").resolve().as_uri()]
+def test_open_draws_the_report_and_changes_nothing_in_the_folder(cli, folder, opened):
     (folder / "report.html").unlink()
-    assert "none yet" in cli("show", str(folder)).out
+    before = {path: path.read_bytes() for path in folder.iterdir()}
+    assert "report     none;" in cli("show", str(folder)).out
     assert cli("show", str(folder), "--open").code == 0
+    assert {path: path.read_bytes() for path in folder.iterdir()} == before
+    page = drawn(opened)
     # Nobody has checked this folder now, so the page must not say that somebody did.
-    page = (folder / "report.html").read_text(encoding="utf-8")
-    assert "proved, as recorded" in page and ">certified<" not in page
+    assert "proved, as recorded" in page and "nothing of that was checked" in page and ">certified<" not in page
+    assert "<p>Recorded, not checked: The largest error" in page
+
+
+@pytest.mark.parametrize("kind", ["function", "program"])
+def test_a_page_that_lies_in_the_folder_is_not_opened(cli, folder, compiled_reverse, tmp_path, opened, kind):
+    """Whoever made the folder may have written it: it could say, and run in the browser, anything."""
+    if kind == "program":
+        folder = shutil.copytree(compiled_reverse, tmp_path / "program")
+    for name in ("report.html", "circuit.html"):
+        (folder / name).write_text("<script>certified</script>", encoding="utf-8")
+    assert cli("show", str(folder), "--open").code == 0
+    page = drawn(opened)
+    assert "proved, as recorded" in page and ">certified<" not in page and "<script" not in page
+
+
+def drawn(opened: list[str]) -> str:
+    """The one page that a browser was given."""
+    (address,) = opened
+    return Path(unquote(urlparse(address).path)).read_text(encoding="utf-8")
+
+
+def test_only_the_checker_calls_a_folder_certified(finished, compiled_reverse):
+    """Read into Python, a folder says what it records and no more; its maker may have recorded anything."""
+    from certiformer import load
+
+    for folder in (finished, compiled_reverse):
+        assert check(folder).accepted
+        again = load(folder)
+        assert not again.certified and "proved, as recorded" in repr(again) and "certified" not in repr(again)
+    assert "certified" not in load(finished)._repr_html_()
+    # Negative control: what was made here and accepted is called so.
+    assert "certified" in repr(replace(load(finished), recorded=False))
 
 
 @pytest.mark.parametrize("name", ["model.safetensors", "config.json", "target.json", "certificate.json"])

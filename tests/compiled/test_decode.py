@@ -12,7 +12,10 @@ import certiformer
 from certiformer import BadInput
 from certiformer.compiled.decode import Decoder
 from certiformer.rasp import Aggregate, Comparison, Full, Select, indices, tokens
+from certiformer.rasp.circuit import Circuit, Output
 from certiformer.rasp.graph import Span, ValueSet
+from certiformer.rasp.graph_builder import GraphBuilder
+from certiformer.rasp.value import Ratio
 
 LARGE = Select(indices, indices, Comparison.LEQ) & Select(tokens, Full(3), Comparison.GT)
 MEAN = Aggregate(LARGE, tokens).named("mean of the large ones so far")  # too many values to list, or undefined
@@ -47,3 +50,37 @@ def test_without_a_bound_of_the_denominators_nothing_is_guessed(compiled):
         decoder.decode(np.array([[0.5]]))
     with pytest.raises(BadInput, match="stands for no value"):
         decoder.decode(np.array([[np.nan]]))
+
+
+def exact_answers(features: list[int | Fraction], numbers: list[float]) -> list:
+    """Written again here: the nearest feature, compared as exact numbers; the smaller of two that are equally near."""
+    return [min(features, key=lambda f: (abs(Fraction(x) - f), f)) for x in numbers]
+
+
+def decoder_of(features: list[int | Fraction]) -> Decoder:
+    builder = GraphBuilder(features, 1)
+    graph = builder.finish(builder.add("tokens"))
+    return Decoder(graph, Circuit("", False, (), (), (), (), Output("number", (), None, None)))
+
+
+CLOSE = [
+    [2**53 + 2, 2**53 + 4, 2**53 + 6],
+    [Ratio(1, 3), Ratio(1, 3) + Ratio(1, 2**60), Ratio(1, 3) + Ratio(1, 2**51)],
+    [-(10**17), -(10**17) + 16, 10**17, 10**17 + 48],
+    [0, 1, 10**400],
+]
+
+
+@pytest.mark.parametrize("features", CLOSE)
+def test_the_nearest_of_features_is_found_where_floats_cannot_tell_their_middles(features):
+    middles = [(Fraction(a) + Fraction(b)) / 2 for a, b in zip(features, features[1:], strict=False)]
+    near = [float(x) for x in (*features, *middles) if abs(x) < 10**300]
+    numbers = [x for n in near for x in (np.nextafter(n, -np.inf), n, np.nextafter(n, np.inf))]
+    assert decoder_of(features).decode(np.array(numbers)[:, None]) == exact_answers(features, numbers)
+
+
+def test_rounded_middles_would_be_noticed():
+    """The negative control: middles computed in floats name another feature."""
+    features, numbers = CLOSE[0], [float(x) for x in CLOSE[0]]
+    middles = (np.array(numbers[1:]) + np.array(numbers[:-1])) / 2
+    assert [features[k] for k in np.searchsorted(middles, numbers)] != exact_answers(features, numbers)

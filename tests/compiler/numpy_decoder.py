@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from certiformer.checker.weights import Tensor
+from certiformer.kernel.weights import Tensor
 
 
 def arrays(tensors: dict[str, Tensor], dtype: str = "float64") -> dict[str, np.ndarray]:

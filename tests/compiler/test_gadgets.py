@@ -103,3 +103,9 @@ def test_forms_add_and_scale() -> None:
     assert (a + b) == Form.of({2: 1, 3: 1}, 5)
     assert a.scaled(3, 1) == Form.of({1: 6, 3: 3}, 16)
     assert a.scaled(0).cells == ()
+
+
+def test_a_ridge_along_small_numbers_is_found_beside_integers_beyond_int64() -> None:
+    y = list(range(20))
+    found = choose_ridge([0, 1 << 70], y, Grid.of([[k * k for k in y]] * 2))
+    assert found.factors == (0, 1) and dict(found.points)[7] == 49

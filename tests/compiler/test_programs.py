@@ -7,6 +7,7 @@ import gc
 import numpy as np
 import pytest
 
+import certiformer
 from certiformer import rasp
 from certiformer.compiler.driver import compile_graph, compile_program
 from certiformer.errors import BadInput
@@ -15,6 +16,7 @@ from certiformer.rasp.circuit import Circuit
 from certiformer.rasp.graph_to_simplified import graph_to_simplified
 from certiformer.rasp.library import catalogue
 from certiformer.rasp.program_to_graph import program_to_graph
+from certiformer.rasp.value import identity
 from compiler.numpy_run import all_ids, decoded, run
 
 EQ, LT, LEQ, GT, NEQ = Comparison.EQ, Comparison.LT, Comparison.LEQ, Comparison.GT, Comparison.NEQ
@@ -108,13 +110,15 @@ def test_programs_agree(program) -> None:
 
 
 def test_a_mean_of_one_beside_true() -> None:
-    """A mean of 0 and 2 is the number 1, which equals True; a map that tells them apart is refused."""
+    """A mean of 0 and 2 is the number 1, which equals True; what tells them apart is refused, the output itself, too."""
     mixed = Map(lambda x: {"a": True, "b": 0, "c": 2}[x], tokens)
     mean = Aggregate(Select(indices, indices, LEQ), mixed)
-    compiled = compile_program(mean, ["a", "b", "c"], 4, dtype="float64")
+    compiled = compile_program(mean + 0, ["a", "b", "c"], 4, dtype="float64")
     ids = all_ids(3, 4)
     for row, got in zip(ids.tolist(), decoded(compiled, run(compiled, ids)), strict=True):
-        assert got == evaluate(mean, ["abc"[i] for i in row])
+        assert list(map(identity, got)) == list(map(identity, evaluate(mean + 0, ["abc"[i] for i in row])))
+    with pytest.raises(BadInput, match="may be True or the mean 1 of others"):
+        compile_program(mean, ["a", "b", "c"], 4, dtype="float64")
     with pytest.raises(BadInput, match="tells True from 1"):
         compile_program(Map(lambda x: x is True, mean), ["a", "b", "c"], 4)
 
@@ -201,3 +205,10 @@ def test_no_coordinate_is_shared_by_two_cells_at_once() -> None:
     for taken in spans.values():
         ordered = sorted(taken)
         assert all(left[1] < right[0] for left, right in zip(ordered, ordered[1:], strict=False))
+
+
+def test_a_default_that_is_never_read_may_be_a_word_beside_numbers_too_many_to_list() -> None:
+    so_far = Select(indices, indices, Comparison.LEQ)
+    program = rasp.numerical(Aggregate(so_far, tokens * 1_000 + indices, default="none"))
+    compiled = certiformer.compile(program, vocab=range(200), length=120)
+    assert compiled.certified and compiled.run([3, 4]) == [3_000, 3_500.5]

@@ -1,4 +1,4 @@
-"""`--method gather`: affine targets in every layout, from the request to the independent checker."""
+"""`--method gather`: affine targets in every layout, from the request to the checker."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from certiformer import search
-from certiformer.checker.rules.refusal import Refused
 from certiformer.construct import method
 from certiformer.construct.exact_gather import LAYOUTS, plan
 from certiformer.construct.method import Shape, Size, Task
+from certiformer.kernel.refusal import Refused
 from negative.forge import target_of
 
 TINY = Fraction(1, 10**12)

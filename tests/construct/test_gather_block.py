@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 from flint import arb
 
-from certiformer.checker.balls import working_precision
-from certiformer.checker.taylor import bounds
 from certiformer.construct.gather_block import gather_size, gather_transformer
 from certiformer.construct.method import Shape, Size
 from certiformer.errors import BadInput
+from certiformer.kernel.balls import working_precision
+from certiformer.kernel.refusal import Refused
+from certiformer.kernel.taylor import bounds
 from checker.networks import network_of, point_box
 
 working_precision()
@@ -213,3 +214,18 @@ def test_arrays_that_do_not_fit_are_refused():
             gather_transformer(shape, *wrong)
     with pytest.raises(BadInput, match="activation"):
         gather_transformer(shape, *parts, "tanh")
+
+
+@pytest.mark.parametrize(
+    ("tokens", "width", "refused"), [(256, 1, True), (129, 1, True), (1, 256, False), (128, 1, False)]
+)
+def test_more_numbers_than_can_be_checked_are_refused_before_the_weights_are_made(tokens, width, refused):
+    shape = Shape(tokens, width, 1, 1, "sequence")
+    size = tokens * width
+    none = np.zeros((0, size)), np.zeros(0), np.zeros((0, 1))
+    words = shape, np.zeros(size), np.ones(size), np.ones((size, 1)), np.zeros(1), *none
+    if refused:
+        with pytest.raises(Refused, match="too many to be gathered"):
+            gather_transformer(*words)
+    else:
+        assert gather_transformer(*words).config.tokens == tokens

@@ -11,7 +11,8 @@ from certiformer.construct.polynomial_ridges import fit_ridges
 from certiformer.construct.program_values import as_numpy
 from certiformer.construct.ridge_fit_program import fitted_program
 from certiformer.construct.ridge_frame import Frame, predicted_size, primitive_directions
-from certiformer.target import fold, parse_formula, ridge_split
+from certiformer.target import parse_formula, ridge_split
+from target.reading import read
 
 
 def fitted(text: str, epsilon: float, low: float = 0.0, high: float = 1.0):
@@ -85,7 +86,7 @@ def test_the_program_has_no_rounding():
     for direction, (w,) in zip(fit.directions.tolist(), fit.coefficients.tolist(), strict=True):
         t = sum((a * v for a, v in zip(direction, z, strict=True)), Fraction(0)) / sum(map(abs, direction))
         total += Fraction(w) * (2 * t * t - 1)
-    assert fold(program, x, _Exact())[0] == total
+    assert read(program, x, _Exact())[0] == total
 
 
 class _Exact:

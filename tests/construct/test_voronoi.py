@@ -7,7 +7,6 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from certiformer.checker.balls import BallDomain, working_precision
 from certiformer.checker.jets import DerivativeBounds
 from certiformer.checker.rules import Refused
 from certiformer.checker.rules import voronoi_first_order as first_order
@@ -16,6 +15,7 @@ from certiformer.checker.rules.grid import Grid
 from certiformer.construct.method import Size, Task
 from certiformer.construct.voronoi import plan, plan_by_theorem
 from certiformer.errors import BadInput
+from certiformer.kernel.balls import BallDomain, working_precision
 from certiformer.target.floating import as_jax
 from negative.forge import Run, judged, target_of
 

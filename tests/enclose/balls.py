@@ -12,8 +12,9 @@ import flint
 import numpy as np
 from flint import arb, fmpq
 
+from certiformer.kernel.programs import Program
 from certiformer.model import Transformer
-from certiformer.target.ir import Program, fold
+from target.reading import read
 
 PRECISION = 300
 
@@ -85,7 +86,7 @@ class Undecided(Exception):
 
 def program_values(program: Program, point: list[Fraction]) -> list[arb]:
     """The outputs of a program at an exact point."""
-    return fold(program, [ball(x) for x in point], Balls())
+    return read(program, [ball(x) for x in point], Balls())
 
 
 def check_form(coef, rem, interval, exponents, e: list[Fraction], value: arb, label: str = "") -> None:

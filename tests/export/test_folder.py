@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import pytest
 
-from certiformer.certificate import files
+from certiformer.disk import put_file
 from certiformer.errors import BadInput
 from certiformer.export import to_hf, write
-from certiformer.export.folder import put_export, put_file
+from certiformer.export.folder import put_export
 from certiformer.model import save
 from export.cases import case
 
@@ -60,15 +61,15 @@ def test_a_failure_leaves_the_old_export_or_nothing(tmp_path, monkeypatch, force
     if force:
         put_export(tmp_path / "out", FILES, force=False)
     before = contents(tmp_path)
-    written = []
+    written, write_bytes = [], Path.write_bytes
 
     def full(path, data):
         written.append(path)
         if len(written) == 2:
             raise OSError(28, "No space left on device")
-        path.write_bytes(data)
+        return write_bytes(path, data)
 
-    monkeypatch.setattr(files, "write_atomically", full)
+    monkeypatch.setattr(Path, "write_bytes", full)
     with pytest.raises(OSError, match="No space"):
         put_export(tmp_path / "out", {**FILES, "README.md": b"two"}, force)
     assert contents(tmp_path) == before and os.listdir(tmp_path) == (["out"] if force else [])

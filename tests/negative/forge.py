@@ -30,12 +30,12 @@ from certiformer.certificate import (
     canonical,
     digest,
 )
-from certiformer.certificate.splits import encode, halves, root
 from certiformer.certificate.tree import to_json
 from certiformer.checker import Verdict, check
 from certiformer.checker.rules.grid import Grid
 from certiformer.construct.method import Task
 from certiformer.construct.voronoi import Plan, plan
+from certiformer.kernel.splits import encode, halves, root
 from certiformer.model import Transformer
 from certiformer.model.store import from_bytes, tensors_to_bytes
 from certiformer.target import Target, parse_domain, parse_epsilon, parse_formula, target_to_text

@@ -12,11 +12,11 @@ from flint import arb
 
 from certiformer.certificate import canonical, digest
 from certiformer.checker import check
-from certiformer.checker.balls import Box
-from certiformer.checker.network import Network
-from certiformer.checker.taylor import bounds
-from certiformer.checker.weights import read_model
 from certiformer.errors import BadInput
+from certiformer.kernel.balls import Box
+from certiformer.kernel.network import Network
+from certiformer.kernel.taylor import bounds
+from certiformer.kernel.weights import read_model
 from negative.forge import CERTIFICATE, CONFIG, FILES, LEAVES, MODEL, TARGET, boxes_run, judged, reseal
 
 RUN = boxes_run("sin(x1)", "[0,1]", "0.1", 2, 4)

@@ -216,3 +216,15 @@ def test_constant_and_empty_pictures_are_drawn():
     unknown = {**DATA["pictures"][0], "target": [None] * 3, "model": [None] * 3, "error": [None] * 3}
     flat = {**DATA["pictures"][2], "values": [[1.0, 1.0]], "low": 1.0, "high": 1.0}
     assert read(page(pictures=[constant, unknown, flat])).open == []
+
+
+def test_a_page_drawn_from_a_folder_says_so_and_is_named_after_its_program():
+    """The text of a target is whatever its file says; nothing depends on it."""
+    text = page(recorded=True, checked=False, source="sin(x1), which this is not", formulas=["x1**2"])
+    heading = text[text.index("<h1") : text.index("</h1>")]
+    assert "x1**2" in heading and "which this is not" not in heading
+    assert text.count("nothing of that was checked") == 1 and "<p>Recorded, not checked: The largest error" in text
+    assert "The recorded proof" in text and ">certified<" not in text
+    # Negative control: a page of whoever saw the proof accepted says none of this.
+    fresh = page(source="sin(x1)")
+    assert "ecorded" not in fresh[: fresh.index("What is not claimed")] and "sin(x1)" in fresh

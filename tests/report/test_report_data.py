@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from certiformer import report, search
 from certiformer.certificate import Boxes, Outcome, Sum
-from certiformer.certificate.splits import encode, halves, leaves, root
+from certiformer.kernel.splits import encode, halves, leaves, root
 from certiformer.search.report_data import report_data
 from certiformer.search.report_pictures import depths, leaf_depths
 

@@ -7,9 +7,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from certiformer.checker.rules.refusal import Refused
 from certiformer.construct.method import Shape, Task
 from certiformer.errors import BadInput
+from certiformer.kernel.refusal import Refused
 from certiformer.search.fit import SHARE, fit, shrink
 from certiformer.target import Target, parse_domain, parse_formula
 

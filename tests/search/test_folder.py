@@ -1,5 +1,8 @@
 """Run folders: names, resuming, refusing, and never looking finished too early."""
 
+import os
+from pathlib import Path
+
 import pytest
 
 from certiformer.errors import BadInput
@@ -11,72 +14,82 @@ def _here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
-def finish(folder):
-    (folder / "certificate.json").write_text("{}")
-    folders.mark_finished(folder)
+def run_folder(out=None, request="a", force=False, keep=True):
+    return folders.run_folder(out, keep, "sin-x1", request, force)
 
 
-def test_default_names_count_up(tmp_path):
-    first = folders.claim_folder(None, "sin-x1", "a", False)
-    assert first.as_posix() == "runs/sin-x1"
-    assert not folders.is_finished(first)
-    finish(first)
-    assert folders.is_finished(first)
-    assert folders.claim_folder(None, "sin-x1", "a", False).as_posix() == "runs/sin-x1-2"
+def finish(out=None, request="a", force=False):
+    with run_folder(out, request, force) as place:
+        (place.fresh() / "certificate.json").write_text(request)
+        assert not (place.folder / "certificate.json").exists() or force
+        place.publish(folders.RUN_FILES)
+    return place.folder.as_posix()
+
+
+def interrupt(out=None, request="a"):
+    """An interrupted search; returns its folder and whether it found what an earlier one had kept."""
+    with pytest.raises(KeyboardInterrupt), run_folder(out, request, force=True) as place:
+        kept = place.kept / folders.CHECKPOINT
+        resumed = kept.exists()
+        kept.write_text("so far")
+        raise KeyboardInterrupt
+    return place.folder.as_posix(), resumed
+
+
+def test_default_names_count_up():
+    assert [finish(), finish(), finish(request="b")] == ["runs/sin-x1", "runs/sin-x1-2", "runs/sin-x1-3"]
+
+
+def test_a_name_that_is_being_made_is_not_free():
+    with run_folder() as first, run_folder() as second:
+        assert (first.folder.as_posix(), second.folder.as_posix()) == ("runs/sin-x1", "runs/sin-x1-2")
 
 
 def test_the_same_request_resumes_and_another_one_does_not():
-    first = folders.claim_folder(None, "f", "a", False)
-    (first / folders.CHECKPOINT).write_text("kept")
-    assert folders.claim_folder(None, "f", "a", False) == first
-    assert (first / folders.CHECKPOINT).exists()
-    assert folders.claim_folder(None, "f", "b", False) != first
+    assert interrupt(request="a") == ("runs/sin-x1", False)
+    assert interrupt(request="b") == ("runs/sin-x1-2", False)
+    assert interrupt(request="a") == ("runs/sin-x1", True)
+    assert not os.path.exists("runs/sin-x1")
+    assert finish(request="a") == "runs/sin-x1"
+    assert sorted(os.listdir("runs")) == [".sin-x1-2.certiformer", "sin-x1"]
 
 
-def test_an_unfinished_explicit_folder_of_another_request_is_cleaned():
-    first = folders.claim_folder("here", "f", "a", False)
-    (first / folders.CHECKPOINT).write_text("stale")
-    folders.claim_folder("here", "f", "b", False)
-    assert not (first / folders.CHECKPOINT).exists()
+def test_an_interrupted_explicit_folder_of_another_request_is_cleaned():
+    assert [interrupt("here", request) for request in "aab"] == [("here", False), ("here", True), ("here", False)]
+
+
+def test_an_interrupted_replacement_keeps_the_finished_run():
+    finish("here", "a")
+    interrupt("here", "b")
+    assert (Path("here/certificate.json").read_text(), sorted(os.listdir())) == ("a", [".here.certiformer", "here"])
+    finish("here", "b", force=True)
+    assert (Path("here/certificate.json").read_text(), os.listdir()) == ("b", ["here"])
 
 
 def test_a_finished_explicit_folder_needs_force():
-    first = folders.claim_folder("here", "f", "a", False)
-    finish(first)
-    with pytest.raises(BadInput, match="--force"):
-        folders.claim_folder("here", "f", "a", False)
-    assert folders.claim_folder("here", "f", "a", True) == first
-    assert not folders.is_finished(first)
+    finish("here")
+    with pytest.raises(BadInput, match="--force"), run_folder("here"):
+        pass
+    assert finish("here", force=True) == "here"
 
 
-def test_a_foreign_folder_and_a_file_are_left_alone(tmp_path):
-    (tmp_path / "photos").mkdir()
-    (tmp_path / "photos" / "me.png").write_text("x")
-    with pytest.raises(BadInput, match="not a run folder"):
-        folders.claim_folder("photos", "f", "a", True)
+def test_foreign_folders_and_files_are_left_alone(tmp_path):
+    for name, held in (("photos", "me.png"), ("program", "program.json")):
+        finish(name)
+        (tmp_path / name / held).write_text("x")
+        with (
+            pytest.raises(BadInput, match=f"not an earlier finished run .it holds {held}."),
+            run_folder(name, force=True),
+        ):
+            pass
+        assert (tmp_path / name / held).read_text() == "x"
     (tmp_path / "file").write_text("x")
-    with pytest.raises(BadInput, match="is a file"):
-        folders.claim_folder("file", "f", "a", True)
-    assert (tmp_path / "photos" / "me.png").read_text() == "x"
+    with pytest.raises(BadInput, match="is a file"), run_folder("file", force=True):
+        pass
+    assert sorted(os.listdir()) == ["file", "photos", "program"]
 
 
-def test_publishing_moves_the_certificate_last(tmp_path, monkeypatch):
-    folder = folders.claim_folder("run", "f", "a", False)
-    staging = folder / folders.STAGING
-    staging.mkdir()
-    names = ["model.safetensors", "config.json", "target.json", "leaves.bin", "certificate.json"]
-    for name in names:
-        (staging / name).write_text("x")
-    moved = []
-    replace = folders.os.replace
-
-    def recording(source, goal):
-        moved.append(goal.name)
-        assert not folders.is_finished(folder)
-        replace(source, goal)
-
-    monkeypatch.setattr(folders.os, "replace", recording)
-    folders.publish(staging, folder)
-    assert moved == names
-    assert folders.is_finished(folder)
-    assert sorted(p.name for p in folder.iterdir()) == sorted(names)
+def test_without_a_folder_nothing_stays():
+    with run_folder(keep=False) as place:
+        (place.fresh() / "certificate.json").touch()
+    assert os.listdir() == [] and not place.path.exists()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import signal
 import socket
@@ -22,10 +23,10 @@ TESTS = Path(__file__).resolve().parents[1]
 PRODUCT = [Job("sweep.sample_jobs:contraction", {"seed": 3})]
 TRAINING = [Job("sweep.sample_jobs:training", {"seed": seed}) for seed in (5, 6)]
 HERE = """
-import sys
-from certiformer.sweep import Store, run_jobs
+import json, sys
+from certiformer.sweep import Job, Store, run_jobs
 with Store(sys.argv[1]) as store:
-    run_jobs([job for job, _ in store.jobs()], store, "here")
+    run_jobs([Job(*job) for job in json.loads(sys.argv[2])], store, "here")
 """
 
 
@@ -34,13 +35,19 @@ def contents(store, jobs):
     return [store.chunk(job.id).read_bytes() for job in jobs]
 
 
+def text_of(jobs):
+    return json.dumps([[job.function, job.config] for job in jobs])
+
+
 def in_a_fresh_process(folder, jobs, **environment):
     """The engine `here` where nothing has started JAX before, unless a sentence is said."""
     with Store(folder) as store:
         store.add(jobs)
         paths = os.pathsep.join([str(TESTS), *filter(None, sys.path)])
         settings = {**os.environ, "PYTHONPATH": paths, "JAX_ENABLE_X64": "1", "XLA_FLAGS": "", **environment}
-        done = subprocess.run([sys.executable, "-c", HERE, str(folder)], env=settings, capture_output=True, text=True)
+        done = subprocess.run(
+            [sys.executable, "-c", HERE, str(folder), text_of(jobs)], env=settings, capture_output=True, text=True
+        )
         assert (done.returncode, done.stderr) == (0, "")
         return contents(store, jobs)
 
@@ -105,7 +112,7 @@ def test_a_job_that_kills_its_worker_fails_and_the_rest_is_done(tmp_path):
     jobs = [deadly, *[Job("sweep.sample_jobs:square", {"x": x}) for x in range(4)]]
     with Store(tmp_path / "store", say=said.append) as store:
         assert [row["x"] for row in run_jobs(jobs, store, "cores", workers=2)] == [0, 1, 2, 3]
-        assert [(job, "signal 9" in reason) for job, reason in store.failed()] == [(deadly, True)]
+        assert [(job.id, "signal 9" in reason) for job, reason in store.failed()] == [(deadly.id, True)]
     assert len(trace.read_text().split()) == DEATHS
     assert len(said) == 1 and "has failed" in said[0]
 
@@ -125,10 +132,10 @@ def test_workers_that_cannot_start_stop_the_run(tmp_path, monkeypatch):
 
 
 CORES = """
-import sys
+import json, sys
 from certiformer.sweep import Job, Store, run_jobs
 with Store(sys.argv[1]) as store:
-    run_jobs([job for job, _ in store.jobs()], store, "cores", workers=2)
+    run_jobs([Job(*job) for job in json.loads(sys.argv[2])], store, "cores", workers=2)
 """
 
 
@@ -139,7 +146,7 @@ def test_ctrl_c_ends_workers_gives_jobs_back_and_says_how_to_go_on(tmp_path):
         store.add(jobs)
         paths = os.pathsep.join([str(TESTS), *filter(None, sys.path)])
         driver = subprocess.Popen(
-            [sys.executable, "-c", CORES, str(tmp_path)],
+            [sys.executable, "-c", CORES, str(tmp_path), text_of(jobs)],
             env={**os.environ, "PYTHONPATH": paths},
             stderr=subprocess.PIPE,
             text=True,

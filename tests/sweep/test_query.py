@@ -67,11 +67,13 @@ def test_csv_reads_back_the_same_bits(store, tmp_path):
     assert json.loads(rows[1]["list"]) == [1e-310, 2.5]
     assert rows[0]["text"] == 'a "b", c'
     finish(store, "other:special", [{"value": value} for value in values[2:]])
-    to_csv(store, tmp_path / "out.csv", "other:special")
+    with pytest.raises(BadInput, match="already exists"):
+        to_csv(store, tmp_path / "out.csv", "other:special")
+    to_csv(store, tmp_path / "out.csv", "other:special", force=True)
     with open(tmp_path / "out.csv", newline="") as file:
         read = [float(row["value"]) for row in csv.DictReader(file)]
     assert math.isnan(read[0]) and read[1] == -math.inf
-    with pytest.raises(BadInput, match="cannot be written"):
+    with pytest.raises(BadInput, match="is a folder; name a file"):
         to_csv(store, tmp_path)
 
 

@@ -85,7 +85,7 @@ def test_a_lease_is_kept_by_beating(store):
 class Hasty(Store):
     """The fault: a claim in two steps."""
 
-    def claim(self, worker, seconds, among=False):
+    def claim(self, worker, seconds):
         found = self.ledger.ask("SELECT id, function, config FROM jobs WHERE state = 'open' ORDER BY position LIMIT 1")
         if not found:
             return None
@@ -102,6 +102,7 @@ def claimed_twice(kind, path, count=150):
 
     def take():
         with kind(path) as own:
+            own.add(jobs_of(count))
             while (claim := own.claim(f"w{threading.get_ident()}", 60.0)) is not None:
                 claims.append(claim if isinstance(claim, str) else claim.job.id)
 

@@ -10,7 +10,8 @@ from fractions import Fraction
 import flint
 from hypothesis import strategies as st
 
-from certiformer.target import Program, fold
+from certiformer.target import Program
+from target.reading import read
 
 
 class Rationals:
@@ -20,41 +21,39 @@ class Rationals:
         return Fraction(text)
 
     def neg(self, a):
-        return None if a is None else -a
+        return -a
 
     def abs(self, a):
-        return None if a is None else abs(a)
+        return abs(a)
 
     def add(self, a, b):
-        return None if a is None or b is None else a + b
+        return a + b
 
     def sub(self, a, b):
-        return None if a is None or b is None else a - b
+        return a - b
 
     def mul(self, a, b):
-        return None if a is None or b is None else a * b
+        return a * b
 
     def div(self, a, b):
-        return None if a is None or b is None or b == 0 else a / b
+        return None if b == 0 else a / b
 
     def min(self, a, b):
-        return None if a is None or b is None else min(a, b)
+        return min(a, b)
 
     def max(self, a, b):
-        return None if a is None or b is None else max(a, b)
+        return max(a, b)
 
     def pow(self, a, n):
-        return None if a is None else a**n
+        return a**n
 
     def where(self, comparison, a, b, x, y):
-        if a is None or b is None:
-            return None
         return x if (a < b if comparison == "lt" else a <= b) else y
 
 
 def exact(program: Program, point) -> list[Fraction | None]:
     """The exact outputs of a program of rational operations."""
-    return fold(program, [Fraction(x) for x in point], Rationals())
+    return read(program, [Fraction(x) for x in point], Rationals())
 
 
 class Balls:
@@ -115,7 +114,7 @@ def balls(program: Program, point) -> list[flint.arb]:
     """The outputs of a program at a rational point, in balls of 200 bits."""
     old, flint.ctx.prec = flint.ctx.prec, 200
     try:
-        return fold(program, [ball(Fraction(x)) for x in point], Balls())
+        return read(program, [ball(Fraction(x)) for x in point], Balls())
     finally:
         flint.ctx.prec = old
 

@@ -33,5 +33,5 @@ def test_mistakes_get_one_sentence(tmp_path, content, sentence):
 def test_a_missing_file_and_a_folder(tmp_path):
     with pytest.raises(BadInput, match="cannot be read: No such file"):
         read_rows(tmp_path / "a.csv")
-    with pytest.raises(BadInput, match="cannot be read: Is a directory"):
+    with pytest.raises(BadInput, match="cannot be read: it is a folder"):
         read_rows(tmp_path)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import doctest
 from pathlib import Path
 
+from certiformer.kernel.programs import MAX_POWER
 from certiformer.target.functions import FUNCTIONS
-from certiformer.target.ir import MAX_POWER
 from certiformer.target.parse import MAX_NESTING
 from certiformer.target.tokens import MAX_TEXT
 

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from certiformer.errors import BadInput
+from certiformer.kernel.programs import MAX_INPUTS
 from certiformer.target import parse_constant, parse_domain, parse_epsilon, parse_formula
 from certiformer.target.functions import FUNCTIONS
-from certiformer.target.ir import MAX_INPUTS
 from certiformer.target.tokens import MAX_TEXT
 from target.oracle import ball, balls, exact, formulas, points
 
@@ -57,7 +57,7 @@ def test_random_formulas_have_their_exact_value(pair, many):
         ("5.", 5),
         ("0.1+0.2-0.3", 0),
         ("1e-400*1e400", 1),
-        (" \t1 +\n2 ", 3),
+        ("  1 + 2 ", 3),
         ("min(3,1,2)", 1),
         ("max(3,1,2)", 3),
         ("where(1<2,5,6)", 5),
@@ -421,3 +421,14 @@ def test_token_names_need_the_number_of_tokens():
     for inputs, tokens in ((None, 2), (3, 2), (4, 0), (4, -2), (2, 4)):
         with pytest.raises(BadInput, match="do not share"):
             parse_formula("x1", inputs, tokens)
+
+
+@pytest.mark.parametrize("text", ["1\n", "1 +\n2", "\t1", "1\r", "1" + " " * 400])
+def test_a_tolerance_and_the_ends_of_a_box_are_one_short_printable_line(text):
+    """They are printed within the sentence of a claim, as they were written."""
+    for read in (parse_epsilon, parse_constant):
+        with pytest.raises(BadInput, match="one line of at most 400 printable characters"):
+            read(text)
+    with pytest.raises(BadInput, match="one line of at most 400 printable characters"):
+        parse_domain(f"[0,0+{text}+0]")
+    assert parse_formula(f"x1 + {text}").inputs == 1  # a formula may be written in several lines

@@ -8,7 +8,7 @@ from fractions import Fraction
 import pytest
 
 from certiformer.target import formula, parse_formula, ridge_split
-from certiformer.target.ir import fold
+from target.reading import read
 
 
 class Floats:
@@ -57,8 +57,8 @@ def test_the_parts_add_up_exactly(text, inputs, directions):
         total = sum((c * x for c, x in zip(found.linear, point, strict=True)), Fraction(0))
         for direction, profile in found.ridges:
             s = sum((p * x for p, x in zip(direction, point, strict=True)), Fraction(0))
-            total += fold(profile, [s], Floats())[0]
-        assert total == fold(program, point, Floats())[0]
+            total += read(profile, [s], Floats())[0]
+        assert total == read(program, point, Floats())[0]
 
 
 def test_directions_are_primitive_and_point_the_same_way():
@@ -80,7 +80,7 @@ def test_a_singular_term_with_coefficient_zero_stays():
     found = ridge_split(parse_formula("1/x1 - 1/x1 + sin(x2)", 2))
     profile = dict(found.ridges)[(1, 0)]
     with pytest.raises(ZeroDivisionError):
-        fold(profile, [Fraction(0)], Floats())
+        read(profile, [Fraction(0)], Floats())
 
 
 def test_every_output_is_read_by_itself():

@@ -14,8 +14,8 @@ from jax.experimental import io_callback
 from numpy import sin as numpy_sin
 
 from certiformer.errors import BadInput
+from certiformer.kernel.programs import MAX_NODES
 from certiformer.target import formula, parse_formula
-from certiformer.target.ir import MAX_NODES
 from certiformer.target.trace import trace
 from target.oracle import balls, exact
 
@@ -335,3 +335,40 @@ def test_the_line_is_right():
 def unsupported(x):
     y = x + 1
     return jnp.floor(y)
+
+
+def _log(x):
+    return jnp.log(x[0])
+
+
+# Callables with a part that has no value at x1 = -1, in a place where tracing knows the result without it
+LOST_PARTS = {
+    "and False": lambda x: jnp.where((_log(x) < 2) & jnp.array(False), x[0], x[1]),
+    "or True": lambda x: jnp.where((_log(x) < 2) | jnp.array(True), x[0], x[1]),
+    "the place of one element": lambda x: jnp.argmax(jnp.log(x[:1])) + x[1],
+    "0 times": lambda x: 0 * _log(x) + x[1],
+    "power 0": lambda x: _log(x) ** 0 + x[1],
+    "minus itself": lambda x: _log(x) - _log(x) + x[1],
+    "the same branches": lambda x: jnp.where(_log(x) < 2, x[1], x[1]),
+    "compared with infinity": lambda x: jnp.where(_log(x) < jnp.inf, x[0], x[1]),
+}
+
+
+@pytest.mark.parametrize("name", sorted(LOST_PARTS))
+def test_a_part_without_a_value_is_not_lost_in_tracing(name):
+    program = trace(LOST_PARTS[name], 2)
+    assert not balls(program, [-1, 3])[0].is_finite()
+    assert balls(program, [1, 3])[0].is_finite()
+
+
+def test_the_maximum_of_infinity_and_a_part_without_a_value_is_refused():
+    with pytest.raises(BadInput, match="infinite"):
+        trace(lambda x: jnp.minimum(jnp.maximum(_log(x), jnp.inf), x[1]), 2)
+
+
+def test_a_condition_that_a_false_one_stands_before_is_not_asked():
+    program = trace(lambda x: jnp.where((x[0] > 0) & (_log(x) < 2), x[0], x[1]), 2)
+    assert balls(program, [-1, 3])[0] == 3
+    nothing = jnp.array([False, False])
+    masked = trace(lambda x: jnp.max(jnp.where((x > 0) & nothing, x, -jnp.inf), initial=0.0) + x[1], 2)
+    assert balls(masked, [1, 3])[0] == 3

@@ -59,11 +59,11 @@ def test_the_status_is_computed(package):
     assert find("construct.many_ones", package).status == "stated"
 
 
-def test_a_test_file_counts_as_a_check_in_a_source_checkout_only(package):
+def test_a_test_file_makes_it_tested_not_checked_and_in_a_source_checkout_only(package):
     checkout = package.parent.parent
     (checkout / "tests" / "theorems" / "test_ones.py").touch()
     entry = find("construct.ones", package)
-    assert entry.status == "checked"
+    assert entry.status == "tested"
     assert path_of_tests(entry.record, package) == checkout / "tests" / "theorems" / "test_ones.py"
     (checkout / "pyproject.toml").unlink()
     assert find("construct.ones", package).status == "stated"

@@ -12,10 +12,10 @@ import pytest
 
 from certiformer.certificate import Certificate, Outcome, digest
 from certiformer.checker.computation import check_computation, computation_certificate
-from certiformer.checker.rules.refusal import Refused
-from certiformer.checker.weights import Tensor, read_model
 from certiformer.compiler.automata import Automaton, compile_automaton
 from certiformer.compiler.automata.store import RULES, automaton_files
+from certiformer.kernel.refusal import Refused
+from certiformer.kernel.weights import Tensor, read_model
 from compiler.automata.random_automata import is_right, random_automaton, words
 
 LENGTH = 4
@@ -226,3 +226,32 @@ def test_a_better_claim_than_proved_is_refused(folder):
         assert check_computation(folder).outcome == "refused"
     (folder / "certificate.json").write_bytes(honest.to_bytes())
     assert check_computation(folder).accepted
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "bfloat16"])
+def test_scores_that_a_run_cannot_hold_are_refused(form, dtype):
+    """In real arithmetic the larger the lead the better; in a run the scores end at the largest number."""
+    automaton = random_automaton(11, 3, 2)
+    config, tensors = stored(form, automaton, dtype=dtype)
+    bits, largest = tensors[f"{HEAD}.key"].shape[2], 1023 if dtype == "float64" else 127
+    for power in range(largest - 8, largest):
+        sharp = changed(tensors, f"{HEAD}.query", blunt(2.0**power / 32))
+        if 2 * bits * 2**power < 2**largest:
+            assert PROVE[form](automaton, config, sharp).margin > 0
+        elif 2 * bits * 2**power >= 2 ** (largest + 1):
+            with pytest.raises(Refused, match="may exceed the largest finite"):
+                PROVE[form](automaton, config, sharp)
+
+
+def test_a_run_with_such_scores_is_wrong(form):
+    """The negative control: what is refused above is no number in a run; four signs are needed for that."""
+    config, tensors = stored(form, random_automaton(11, 3, 2), 12)
+    held = arrays(changed(tensors, f"{HEAD}.query", blunt(2.0**1022 / 32)))
+    with pytest.raises(Refused, match="may exceed the largest finite"):
+        sharp = changed(tensors, f"{HEAD}.query", blunt(2.0**1022 / 32))
+        PROVE[form](random_automaton(11, 3, 2), config, sharp)
+    codes = held["code.table"]
+    with np.errstate(over="ignore", invalid="ignore"):
+        scores = (codes @ held[f"{HEAD}.query"][0]) @ (codes @ held[f"{HEAD}.key"][0]).T
+        shares = np.exp(scores - scores.max(axis=1, keepdims=True))
+    assert np.isnan(shares).any()

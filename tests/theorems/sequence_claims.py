@@ -6,9 +6,9 @@ from itertools import product
 
 import numpy as np
 
-from certiformer.checker.balls import working_precision
-from certiformer.checker.points import FiniteProblem, PointNetwork
-from certiformer.checker.weights import read_model
+from certiformer.kernel.balls import working_precision
+from certiformer.kernel.points import FiniteProblem, PointNetwork
+from certiformer.kernel.weights import read_model
 from certiformer.model import Config, Transformer
 from certiformer.model.store import tensors_to_bytes
 from certiformer.target import SequenceMap

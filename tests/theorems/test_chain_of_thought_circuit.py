@@ -14,9 +14,9 @@ from certiformer.checker.computation import check_computation, computation_certi
 from certiformer.checker.lookups import enclosed_sum, shares_of
 from certiformer.checker.rounding import FORMATS
 from certiformer.checker.rules.chain_of_thought_circuit import prove_circuit
-from certiformer.checker.rules.refusal import Refused
-from certiformer.checker.weights import Tensor, read_model
 from certiformer.compiler.circuits import Gate, Gates, compile_circuit
+from certiformer.kernel.refusal import Refused
+from certiformer.kernel.weights import Tensor, read_model
 from compiler.circuits.random_circuits import random_circuit
 from compiler.numpy_decoder import arrays, outputs
 
@@ -251,3 +251,28 @@ def test_a_better_number_than_proved_is_refused(folder):
         assert check_computation(folder).outcome == "refused"
     (folder / "certificate.json").write_bytes(honest.to_bytes())
     assert check_computation(folder).accepted
+
+
+@pytest.mark.parametrize("head", [0, 1])
+@pytest.mark.parametrize("power", [10, 1015, 1023])
+def test_one_head_with_larger_scores_than_the_other_is_refused(head, power):
+    """The larger ones may be more than a run can hold, and the bound of a run is found for one size."""
+    config, tensors = stored(SMALL)
+    query = np.array(tensors[f"{HEAD}.query"].data).reshape(tensors[f"{HEAD}.query"].shape)
+    query[head] *= 2.0**power / 32
+    changed = {**tensors, f"{HEAD}.query": Tensor(query.shape, query.reshape(-1).tolist(), "F64")}
+    with pytest.raises(Refused, match="queries of one size"):
+        prove_circuit(SMALL, config, changed)
+
+
+def test_scores_of_both_heads_are_bounded_by_what_a_run_can_hold():
+    config, tensors = stored(SMALL)
+    query = tensors[f"{HEAD}.query"]
+    for power, right in ((1000, True), (1023, False)):
+        data = [x / 32 * 2.0**power for x in query.data]
+        changed = {**tensors, f"{HEAD}.query": Tensor(query.shape, data, "F64")}
+        if right:
+            assert prove_circuit(SMALL, config, changed).margin > 0.999
+        else:
+            with pytest.raises(Refused, match="may exceed the largest finite"):
+                prove_circuit(SMALL, config, changed)

@@ -13,11 +13,11 @@ from certiformer.certificate import digest
 from certiformer.checker.computation import check_computation
 from certiformer.checker.rounding import FORMATS
 from certiformer.checker.rules.encoder_decoder_machine import prove_encoder_decoder, unsafe
-from certiformer.checker.rules.refusal import Refused
-from certiformer.checker.weights import Tensor, read_model
 from certiformer.compiler.machines import EncoderDecoder, simulate
 from certiformer.compiler.machines.examples import busy_beaver, increment, palindrome
 from certiformer.errors import BadInput
+from certiformer.kernel.refusal import Refused
+from certiformer.kernel.weights import Tensor, read_model
 from certiformer.target.machine import Machine
 from compiler.machines.random_machines import random_machine
 from compiler.machines.token_runs import encoded

@@ -11,15 +11,15 @@ import pytest
 from flint import arb
 
 from certiformer.certificate import Outcome
-from certiformer.checker.balls import BallDomain, working_precision
-from certiformer.checker.network import Network
-from certiformer.checker.problem import Problem, ProgramFunction
 from certiformer.checker.rules import Refused
-from certiformer.checker.rules.boxes import prove_piece
-from certiformer.checker.weights import read_model
 from certiformer.construct.equivariant_universal import Ridges, equivariant, equivariant_bound, no_units
 from certiformer.errors import BadInput
 from certiformer.expressivity.rational_run import rational_outputs
+from certiformer.kernel.balls import BallDomain, working_precision
+from certiformer.kernel.cover import prove_piece
+from certiformer.kernel.network import Network
+from certiformer.kernel.problem import Problem, ProgramFunction
+from certiformer.kernel.weights import read_model
 from certiformer.model import Block, Code, Transformer
 from certiformer.model.store import tensors_to_bytes
 from certiformer.search.build import prove

@@ -111,7 +111,7 @@ def test_a_run_folder_is_certified_and_a_forged_one_is_not(tmp_path):
     verdict = check(tmp_path / "run")
     assert verdict.accepted
     assert "2^6 = 64 sequences" in verdict.sentence
-    reseal(tmp_path / "run", proof=Finite("1e-20"))
+    reseal(tmp_path / "run", proof=Finite("1e-20"), upper="1e-20")
     assert check(tmp_path / "run").accepted  # the same claim, row by row
     proof = Theorem("1e-15", "exact_count")
     for what in ("majority", "count"):

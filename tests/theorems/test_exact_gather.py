@@ -13,13 +13,13 @@ from flint import arb, arb_mat
 
 from certiformer.certificate import Theorem
 from certiformer.checker.affine import affine_outputs
-from certiformer.checker.balls import BallDomain, ball, working_precision
-from certiformer.checker.problem import Problem, ProgramFunction, error_upper
-from certiformer.checker.prototypes import as_prototypes
 from certiformer.checker.rules import Refused, prove
 from certiformer.checker.rules.exact_gather import inverse_mixing
 from certiformer.construct.exact_gather import plan
 from certiformer.construct.method import Shape, Task
+from certiformer.kernel.affine_softmax import as_prototypes
+from certiformer.kernel.balls import BallDomain, ball, working_precision
+from certiformer.kernel.problem import Problem, ProgramFunction, error_upper
 from certiformer.model import Attention, Block, FeedForward, Heads, Norm, Transformer, tensor_specs
 from certiformer.target import parse_formula
 from checker.networks import network_of, point_box

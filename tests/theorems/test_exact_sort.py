@@ -7,11 +7,11 @@ import pytest
 
 from certiformer.certificate import Finite, Theorem
 from certiformer.checker import check
-from certiformer.checker.balls import working_precision
-from certiformer.checker.points import FiniteProblem, PointNetwork
 from certiformer.checker.rules import Refused, exact_sort, finite
-from certiformer.checker.weights import read_model
 from certiformer.construct.sort_alphabet import sort_network
+from certiformer.kernel.balls import working_precision
+from certiformer.kernel.points import FiniteProblem, PointNetwork
+from certiformer.kernel.weights import read_model
 from certiformer.model import Transformer
 from certiformer.model.store import tensors_to_bytes
 from certiformer.search.sequences import build_sort

@@ -16,11 +16,11 @@ from certiformer.checker.learner_run import LearnerRun
 from certiformer.checker.learner_spectrum import spectrum
 from certiformer.checker.rounding import FORMATS, Format
 from certiformer.checker.rules.in_context_gradient import find, run_bound
-from certiformer.checker.rules.refusal import Refused
 from certiformer.compiler.incontext import Request, compile_learner, describe, save_learner
 from certiformer.compiler.incontext.compiled import CompiledLearner
 from certiformer.compiler.incontext.gradient import explicit, points
 from certiformer.errors import BadInput
+from certiformer.kernel.refusal import Refused
 from certiformer.target.learner import read_learner
 from certiformer.target.least_squares import LeastSquares
 from compiler.incontext.exact_linear import Leaning, contexts, descent, forward, fractions, tokens_of
@@ -167,9 +167,9 @@ def test_softmax_errors_in_many_digits():
     """One step with the true exponential, in 60 digits: the error is that of the scores, which the bound must hold alone."""
     from flint import arb, ctx
 
-    from certiformer.checker.balls import ZERO
     from certiformer.checker.learner_run import softmax_attention
     from certiformer.checker.rounding import FORMATS
+    from certiformer.kernel.balls import ZERO
 
     learner = replace(made(attention="softmax-mirror", layers=1, rows=3).learner, small=2.0**-4)
     extra = softmax_attention(learner, FORMATS["float64"], ZERO)

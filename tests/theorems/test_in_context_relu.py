@@ -14,15 +14,15 @@ from hypothesis import strategies as st
 
 from certiformer.certificate import Certificate
 from certiformer.certificate import Theorem as Proof
-from certiformer.checker.balls import working_precision
 from certiformer.checker.computation import check_computation
 from certiformer.checker.logistic_polygon import polygon_error
-from certiformer.checker.rules.in_context_relu import find
-from certiformer.checker.rules.refusal import Refused
+from certiformer.checker.rules.in_context_relu import find, sentence
 from certiformer.compiler.incontext import Request, compile_learner, describe, save_learner
 from certiformer.compiler.incontext.compiled import CompiledLearner
 from certiformer.compiler.incontext.logistic_polygon import polygon
 from certiformer.compiler.incontext.relu_network import relu_points
+from certiformer.kernel.balls import working_precision
+from certiformer.kernel.refusal import Refused
 from certiformer.target.learner import read_learner
 from compiler.incontext.exact_relu import dot, relu_tokens, run, weights_of
 from compiler.incontext.exact_relu import polygon as polygon_at
@@ -225,7 +225,7 @@ def test_the_folder_is_checked(name, tmp_path):
     certificate = save_learner(learner, tmp_path / "run")
     assert certificate.level == 2 and certificate.proof is not None
     verdict = check_computation(tmp_path / "run")
-    assert verdict.outcome == "proved" and verdict.sentence == learner.learner.sentence
+    assert verdict.outcome == "proved" and verdict.sentence == sentence(learner.files())
     assert read_learner((tmp_path / "run/learner.json").read_bytes()) == learner.learner
     better = {"margin": "1.999", "weights": "0", "norm": "0"}
     for key, value in better.items():

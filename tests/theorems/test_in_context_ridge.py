@@ -12,18 +12,18 @@ import pytest
 from flint import arb, ctx, fmpq
 
 from certiformer.certificate import LEARNER
-from certiformer.checker.balls import working_precision
 from certiformer.checker.learner_run import Errors, LearnerRun
 from certiformer.checker.learner_spectrum import chebyshev_bound, spectrum
 from certiformer.checker.rounding import Format
 from certiformer.checker.rules.in_context_gradient import find as find_gradient
 from certiformer.checker.rules.in_context_gradient import run_bound
 from certiformer.checker.rules.in_context_ridge import contraction, find, ridge_bounds
-from certiformer.checker.rules.refusal import Refused
 from certiformer.compiler.incontext import Request, compile_learner, describe
 from certiformer.compiler.incontext.compiled import CompiledLearner
 from certiformer.compiler.incontext.schedule import chebyshev, constant, lebedev, whitening
 from certiformer.errors import BadInput
+from certiformer.kernel.balls import decimal, working_precision
+from certiformer.kernel.refusal import Refused
 from compiler.incontext.exact_linear import contexts, descent, forward, fractions, tokens_of
 
 
@@ -79,7 +79,7 @@ def test_stored_weights_are_the_described_steps_in_exact_arithmetic(flags):
     assert left < 1
 
 
-def exact_ridge(strength: float, x: np.ndarray, y: np.ndarray, query: np.ndarray) -> Fraction:
+def exact_ridge(strength: float | Fraction, x: np.ndarray, y: np.ndarray, query: np.ndarray) -> Fraction:
     """Ridge regression with two features by Cramer's rule."""
     x, y, query = fractions(x), fractions(y), fractions(query)
     (a, b), (_, d) = x.T @ x / len(x) + Fraction(strength) * fractions(np.eye(2))
@@ -307,7 +307,8 @@ def test_fewer_rows_than_features_are_ridge_regression_too():
         ({"strength": "0.1,1"}, "the learner select takes several"),
         ({"spectrum": (0.1, 0.2)}, "at least the strength 0.25"),
         ({"spectrum": (2.0, 1.0)}, "--spectrum is LOW HIGH"),
-        ({"spectrum": (0.0, 1.0)}, "--spectrum begins above 0"),
+        ({"spectrum": (-1e-3, 1.0)}, "--spectrum is LOW HIGH"),
+        ({"spectrum": (float("nan"), 1.0)}, "--spectrum is LOW HIGH"),
         ({"layers": 0}, "--layers is a positive number"),
         ({"step": 0.5, "schedule": "chebyshev"}, "--step is for constant"),
         ({"step": -1.0}, "--step is a positive number"),
@@ -322,3 +323,70 @@ def test_fewer_rows_than_features_are_ridge_regression_too():
 def test_impossible_requests_are_refused(flags, message):
     with pytest.raises(BadInput, match=message):
         made(**flags)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "bfloat16"])
+@pytest.mark.parametrize("strength", ["0.1", "0.3", "0.0123"])
+def test_the_claim_is_about_the_strength_that_was_asked_for(dtype, strength):
+    """The registers hold another number, and what that changes is within the proved distance, in exact fractions."""
+    compiled = made(strength=strength, dtype=dtype, rows=3, layers=3, tolerance=1.0)
+    held, asked = float(compiled.tensors["registers"][0, 0]), Fraction(strength)
+    assert Fraction(held) != asked and f"of strength {strength} predicts" in compiled.learner.sentence
+    left, distance, _ = ridge_bounds(compiled.learner, held=held)
+    for x, y, query in contexts(compiled.learner, 1, 8):
+        predicted = forward(compiled, tokens_of(compiled.learner, *map(fractions, (x, y, query))))
+        missed = abs(predicted - exact_ridge(asked, x, y, query))
+        assert missed <= Fraction(decimal(distance, up=True))
+    assert left > 0
+
+
+def test_a_strength_that_is_too_far_from_the_claim_is_not_certified():
+    """The control: all registers hold another strength than the claim's, and only a tolerance that covers it passes."""
+    compiled = made(strength="0.25")
+    for factor, fine in ((1 + 2.0**-50, True), (1.001, False), (0.999, False), (-1.0, False), (0.0, False)):
+        tensors = {name: tensor.copy() for name, tensor in compiled.tensors.items()}
+        d = compiled.learner.features
+        tensors["registers"][:, :d] *= factor
+        files = CompiledLearner(compiled.learner, compiled.config, tensors).files()
+        if fine:
+            assert find(files).parameters["distance"]
+        else:
+            with pytest.raises(Refused):
+                find(files)
+
+
+@pytest.mark.parametrize("shift", [Fraction(1, 1000), Fraction(1, 50)])
+def test_the_bound_of_a_moved_strength_covers_every_spectrum(shift):
+    """One eigenvalue at a time: |1 / t - 1 / (t + delta)| against |delta| / (a (a - |delta|)), the proof's ingredients."""
+    low, high = Fraction(1, 10), Fraction(2)
+    for number in range(101):
+        t = low + (high - low) * number / 100
+        for delta in (shift, -shift):
+            assert abs(1 / t - 1 / (t + delta)) <= shift / (low * (low - shift))
+
+
+def test_whether_the_whole_box_is_covered_is_decided_exactly():
+    """Rounded floats would say yes for some boxes whose largest eigenvalue is above the stated one, and no for others."""
+    wrong = 0
+    ridge = made().learner
+    relu = describe(Request(learner="relu", features=3, rows=5, layers=2))
+    select = describe(Request(learner="select", features=3, rows=5, layers=2, strength="0.5,1"))
+    for number in range(1, 400):
+        bound = number / 1000
+        largest = 3 * max(Fraction(bound), Fraction(number, 1000)) ** 2
+        near = float(largest)
+        for stated in (near, float(np.nextafter(near, 0)), float(np.nextafter(near, 9))):
+            truth = max(Fraction(stated), Fraction(repr(stated))) >= largest
+            for learner in (relu, select):
+                assert replace(learner, bound=bound, spectrum=stated).everywhere == truth
+            gd = replace(ridge, learner="gd", features=3, strength=0.0, low=0.0, bound=bound, high=stated)
+            assert gd.everywhere == truth
+            wrong += (stated >= 3 * bound * bound) != truth
+    assert wrong > 10  # the control: the comparison of floats is not this one
+
+
+def test_the_default_covers_the_whole_box_for_every_bound():
+    for number in range(1, 60):
+        for word, more in (("gd", {}), ("relu", {}), ("select", {"strength": "0.5,1"}), ("ridge", {"strength": "0.3"})):
+            request = Request(learner=word, features=3, rows=5, layers=2, bound=number / 1000, tolerance=0.5, **more)
+            assert describe(request).everywhere

@@ -11,13 +11,13 @@ import pytest
 from flint import arb, fmpq
 
 from certiformer.certificate import Theorem
-from certiformer.checker.balls import BallDomain, working_precision
 from certiformer.checker.cosine_ridges import Cosines, bent_line_error, first_line, multipliers, spread
-from certiformer.checker.problem import Problem, ProgramFunction
 from certiformer.checker.rules import Refused, korovkin_ridges, prove
 from certiformer.checker.rules.korovkin_ridges import Grid, Slopes, operator_ridges, primitive_direction
 from certiformer.construct.korovkin import plan
 from certiformer.construct.method import Construction, Shape, Task
+from certiformer.kernel.balls import BallDomain, working_precision
+from certiformer.kernel.problem import Problem, ProgramFunction
 from certiformer.model import Transformer
 from certiformer.target import Target
 from checker.networks import network_of, point_box

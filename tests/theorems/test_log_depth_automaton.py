@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from certiformer.checker.rules.refusal import Refused
-from certiformer.checker.weights import Tensor
+from certiformer.kernel.refusal import Refused
+from certiformer.kernel.weights import Tensor
 from compiler.automata.random_automata import random_automaton
 from theorems.automaton_rule import PROVE, changed, stored
 from theorems.automaton_rule import folder as folder
@@ -18,10 +18,14 @@ from theorems.automaton_rule import (
 )
 from theorems.automaton_rule import test_a_lead_that_just_suffices as test_a_lead_that_just_suffices
 from theorems.automaton_rule import test_a_resealed_lie_is_refused as test_a_resealed_lie_is_refused
+from theorems.automaton_rule import test_a_run_with_such_scores_is_wrong as test_a_run_with_such_scores_is_wrong
 from theorems.automaton_rule import test_another_architecture_is_refused as test_another_architecture_is_refused
 from theorems.automaton_rule import test_another_table_is_refused as test_another_table_is_refused
 from theorems.automaton_rule import test_compiled_automata_are_proved as test_compiled_automata_are_proved
 from theorems.automaton_rule import test_planted_faults_are_named as test_planted_faults_are_named
+from theorems.automaton_rule import (
+    test_scores_that_a_run_cannot_hold_are_refused as test_scores_that_a_run_cannot_hold_are_refused,
+)
 from theorems.automaton_rule import test_the_folder_is_checked as test_the_folder_is_checked
 
 

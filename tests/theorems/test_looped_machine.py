@@ -12,11 +12,11 @@ import pytest
 from certiformer.certificate import Certificate, Outcome, digest
 from certiformer.checker.computation import check_computation, computation_certificate
 from certiformer.checker.rules.looped_machine import arrival_bounds, prove_looped
-from certiformer.checker.rules.refusal import Refused
-from certiformer.checker.weights import Tensor, read_model
 from certiformer.compiler.machines import compile_machine
 from certiformer.compiler.machines.examples import busy_beaver, increment, palindrome
 from certiformer.compiler.machines.store import machine_files
+from certiformer.kernel.refusal import Refused
+from certiformer.kernel.weights import Tensor, read_model
 from certiformer.target.machine import Machine
 from compiler.machines.random_machines import after, configuration, random_machine
 
@@ -231,3 +231,23 @@ def test_a_better_margin_than_proved_is_refused(folder):
         assert check_computation(folder).outcome == "refused"
     (folder / "certificate.json").write_bytes(honest.to_bytes())
     assert check_computation(folder).accepted
+
+
+@pytest.mark.parametrize("head", [0, 1])
+@pytest.mark.parametrize("power", [10, 1015, 1023])
+def test_one_head_with_larger_scores_than_the_other_is_refused(head, power):
+    """The larger ones may be more than a run can hold, and the bound of a run is found for one size."""
+    config, tensors = stored(increment(), 9)
+    name = "blocks.0.attention.groups.0.query"
+    query = np.array(tensors[name].data).reshape(tensors[name].shape)
+    query[head] *= 2.0**power / 32
+    with pytest.raises(Refused, match="queries of one size"):
+        changed = {**tensors, name: Tensor(query.shape, query.reshape(-1).tolist(), "F64")}
+        prove_looped(increment(), config, changed)
+    query[1 - head] *= 2.0**power / 32
+    changed = {**tensors, name: Tensor(query.shape, query.reshape(-1).tolist(), "F64")}
+    if power == 10:
+        assert prove_looped(increment(), config, changed).margin > 0.2
+    if power == 1023:
+        with pytest.raises(Refused, match="may exceed the largest finite"):
+            prove_looped(increment(), config, changed)

@@ -10,7 +10,6 @@ import pytest
 
 from certiformer.certificate import CERTIFICATE, CIRCUIT, CONFIG, MODEL, PROGRAM, Certificate, canonical
 from certiformer.checker import check
-from certiformer.checker.configuration import DTYPES
 from certiformer.checker.margin import margin_certificate
 from certiformer.checker.margin.fixed import Arithmetic
 from certiformer.checker.margin.identities import verify_identities
@@ -18,6 +17,7 @@ from certiformer.checker.margin.variables import Variables
 from certiformer.checker.margin.walk import Walk, Weights
 from certiformer.checker.rules import Refused
 from certiformer.errors import BadInput
+from certiformer.kernel.configuration import DTYPES
 from certiformer.rasp.circuit import Circuit
 from certiformer.rasp.graph_file import graph_from_text
 from certiformer.rasp.graph_run import GraphRunner
@@ -31,7 +31,7 @@ EXACT_IN_FLOAT32 = ("copy", "shift", "reverse", "length", "hist", "sort", "sum",
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_library_programs_are_proved(name, dtype):
     report = built(name, 5, dtype).prove()
-    assert report.dtype == dtype and report.length == 5
+    assert report.dtype == dtype and report.program.length == 5
     assert 0 < report.run.margin.share <= 1 and 0 < report.real.margin.share <= 1
     assert report.run.margin.where in report.reason
 
@@ -206,7 +206,7 @@ def test_wrong_roles_are_refused():
     refused(model.with_circuit(lambda data: data["units"][0].update(reads=[0])), "other cells")
     refused(model.with_circuit(lambda data: data["output"].update(reads=[0])), "other cells")
     refused(model.with_circuit(lambda data: data["output"].update(kind="number")))
-    refused(model.with_circuit(lambda data: data["output"].update(kind="guess")), "not known")
+    refused(model.with_circuit(lambda data: data["output"].update(kind="guess")), "structure")
 
 
 def test_wrong_identities_are_refused():

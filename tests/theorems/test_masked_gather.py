@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from flint import arb
 
-from certiformer.checker.balls import BallDomain
-from certiformer.checker.problem import Problem, ProgramFunction, error_upper
 from certiformer.checker.ridges import units_of
 from certiformer.checker.rules import Refused, prove
 from certiformer.construct.masked_gather import construction_under_mask, masked_gather
 from certiformer.construct.method import Shape, Task
 from certiformer.errors import BadInput
+from certiformer.kernel.balls import BallDomain
+from certiformer.kernel.problem import Problem, ProgramFunction, error_upper
 from certiformer.model import Transformer
 from certiformer.search import build_under_mask
 from certiformer.search.ridge_proof import prove_by_ridges
@@ -135,8 +135,8 @@ def under_a_window():
 
 def accepted(problem, tree):
     """What the checker proves for a tree of ridges; its leaves lie in one line each."""
-    from certiformer.certificate.splits import root
-    from certiformer.checker.rules.boxes import prove_piece
+    from certiformer.kernel.cover import prove_piece
+    from certiformer.kernel.splits import root
 
     def boxes(node, part, _, limit):
         piece = tree.leaves[node.offset : node.offset + node.length]

@@ -10,9 +10,9 @@ from itertools import product
 import numpy as np
 import pytest
 
-from certiformer.checker.points import PointNetwork
-from certiformer.checker.weights import read_model
 from certiformer.expressivity.permutation_equivariance import COLUMNS_ALIKE, is_equivariant
+from certiformer.kernel.points import PointNetwork
+from certiformer.kernel.weights import read_model
 from certiformer.model import (
     Attention,
     Block,

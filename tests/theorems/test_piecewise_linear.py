@@ -9,11 +9,11 @@ import pytest
 from flint import arb, fmpq
 
 from certiformer.certificate import Theorem
-from certiformer.checker.balls import BallDomain, working_precision
-from certiformer.checker.problem import Problem, ProgramFunction
 from certiformer.checker.ridges import Bend, Profile
 from certiformer.checker.rules import Refused
 from certiformer.checker.rules.piecewise_linear import check, largest_gap
+from certiformer.kernel.balls import BallDomain, working_precision
+from certiformer.kernel.problem import Problem, ProgramFunction
 from certiformer.target import parse_domain, parse_formula
 
 working_precision()

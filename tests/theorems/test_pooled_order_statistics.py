@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 from flint import arb
 
-from certiformer.certificate.splits import root
-from certiformer.checker.balls import BallDomain
-from certiformer.checker.problem import Problem, ProgramFunction
-from certiformer.checker.rules.boxes import prove_piece
-from certiformer.checker.rules.refusal import Refused
 from certiformer.construct.pooled_order_statistics import error_bound, pooled_lower_bound, pooled_order_statistics
 from certiformer.errors import BadInput
 from certiformer.expressivity.permutation_equivariance import is_equivariant
+from certiformer.kernel.balls import BallDomain
+from certiformer.kernel.cover import prove_piece
+from certiformer.kernel.problem import Problem, ProgramFunction
+from certiformer.kernel.refusal import Refused
+from certiformer.kernel.splits import root
 from certiformer.model import Transformer
 from certiformer.verify import Budget, FloatDomain, search
 from certiformer.verify.ball_bounder import BallBounder

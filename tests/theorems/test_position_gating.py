@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from certiformer.certificate import Theorem
-from certiformer.checker.balls import working_precision
 from certiformer.checker.rules import Refused, prove
 from certiformer.construct.exact_gather import plan
 from certiformer.construct.gather_block import gather_transformer
 from certiformer.construct.method import Shape, Task
+from certiformer.kernel.balls import working_precision
 from certiformer.model import Transformer
 from negative.forge import target_of
 from theorems.test_exact_gather import corners, largest_error, no_boxes, problem_of

@@ -7,11 +7,11 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from certiformer.checker.points import PointNetwork
-from certiformer.checker.weights import read_model
 from certiformer.errors import BadInput
 from certiformer.expressivity.position_matrix_reaches_positions import position_error, position_matrix_head
 from certiformer.expressivity.relative_bias_not_universal import equal_tokens_stay_equal, position_target, spread_bound
+from certiformer.kernel.points import PointNetwork
+from certiformer.kernel.weights import read_model
 from certiformer.model.store import tensors_to_bytes
 
 

@@ -9,10 +9,6 @@ from itertools import product
 import numpy as np
 import pytest
 
-from certiformer.checker.balls import BallDomain
-from certiformer.checker.points import PointNetwork
-from certiformer.checker.problem import Problem, ProgramFunction
-from certiformer.checker.weights import read_model
 from certiformer.errors import BadInput
 from certiformer.expressivity.relative_bias_not_universal import (
     equal_tokens_stay_equal,
@@ -20,6 +16,10 @@ from certiformer.expressivity.relative_bias_not_universal import (
     refute_position_target,
     spread_bound,
 )
+from certiformer.kernel.balls import BallDomain
+from certiformer.kernel.points import PointNetwork
+from certiformer.kernel.problem import Problem, ProgramFunction
+from certiformer.kernel.weights import read_model
 from certiformer.model import Attention, Block, Code, Config, FeedForward, Heads, Input, Norm, Readout, Transformer
 from certiformer.model.store import tensors_to_bytes
 from certiformer.search.equal_tokens import architecture_limit, equal_token_points

@@ -10,9 +10,6 @@ import pytest
 from flint import arb
 
 from certiformer.certificate import Theorem
-from certiformer.checker.balls import BallDomain, working_precision
-from certiformer.checker.problem import Problem, ProgramFunction
-from certiformer.checker.prototypes import as_prototypes
 from certiformer.checker.rules import Refused, prove
 from certiformer.checker.rules import ridge_temperatures as rule
 from certiformer.checker.rules.grid import Grid
@@ -20,6 +17,9 @@ from certiformer.checker.rules.sigmoid_knots import ridge_sum
 from certiformer.checker.rules.temperatures import Temperatures
 from certiformer.construct import ridge_temperatures
 from certiformer.construct.method import Task
+from certiformer.kernel.affine_softmax import as_prototypes
+from certiformer.kernel.balls import BallDomain, working_precision
+from certiformer.kernel.problem import Problem, ProgramFunction
 from certiformer.model import Transformer
 from certiformer.target import Target, parse_domain, parse_formula
 from checker.networks import exact, network_of

@@ -11,14 +11,14 @@ import pytest
 from flint import arb
 
 from certiformer.certificate import Theorem
-from certiformer.checker.balls import BallDomain, working_precision
-from certiformer.checker.problem import Problem, ProgramFunction
 from certiformer.checker.rules import Refused, prove
 from certiformer.checker.rules.shifted_grids import constants
 from certiformer.checker.rules.shifted_lattice import ShiftedLattice
-from certiformer.checker.taylor import value_ball
 from certiformer.construct import shifted_grids
 from certiformer.construct.method import Shape, Size, Task
+from certiformer.kernel.balls import BallDomain, working_precision
+from certiformer.kernel.problem import Problem, ProgramFunction
+from certiformer.kernel.taylor import value_ball
 from certiformer.model import Transformer
 from certiformer.target import Target, parse_domain, parse_formula
 from checker.networks import network_of, point_box

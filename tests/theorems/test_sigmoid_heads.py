@@ -11,8 +11,6 @@ import pytest
 from flint import arb
 
 from certiformer.certificate import Theorem
-from certiformer.checker.balls import BallDomain, working_precision
-from certiformer.checker.problem import Problem
 from certiformer.checker.profile_series import derivatives
 from certiformer.checker.rules import Refused, prove
 from certiformer.checker.rules.logistic_rounding import rounding
@@ -20,6 +18,8 @@ from certiformer.checker.rules.sigmoid_heads import apriori
 from certiformer.checker.rules.sigmoid_knots import Knots, ProfileBounds, ridge_sum
 from certiformer.construct.method import Construction, Task
 from certiformer.construct.sigmoid_heads import Plan, plan, sigmoid_transformer
+from certiformer.kernel.balls import BallDomain, working_precision
+from certiformer.kernel.problem import Problem
 from certiformer.model import Transformer
 from certiformer.target import Target, parse_formula
 from negative.forge import Run, judged, reseal, target_of
@@ -168,8 +168,8 @@ def test_a_changed_weight_is_charged_and_so_refused(name, index):
 
 def problem_of_any(model: Transformer) -> Problem:
     """Like `problem_of`, for a model that may not be of prototype form any more."""
-    from certiformer.checker.problem import ProgramFunction
-    from certiformer.checker.prototypes import as_prototypes
+    from certiformer.kernel.affine_softmax import as_prototypes
+    from certiformer.kernel.problem import ProgramFunction
     from checker.networks import network_of
 
     network = network_of(model)
@@ -315,3 +315,22 @@ def test_a_whole_folder_is_checked(tmp_path):
     assert judged(folder).outcome == "proved"
     name = "readout.bias"
     assert judged(reseal(folder, model=lambda old: changed(old, name, (0,), 0.02))).outcome == "refused"
+
+
+def test_a_node_cannot_give_an_output_a_slope_along_a_ridge_that_it_does_not_have(tmp_path):
+    """Output 2 is x2 and reads 5 x1 besides; the node says that this is its slope along the ridge of output 1."""
+    target = target_of("[sin(x1), x2]", "[0,1]^2")
+    made = plan(Task.of(target, Fraction("0.1"))).realise()
+    assert isinstance(made.proof, Theorem)
+    (ridge,) = made.proof.parameters["ridges"]
+    folder = Run(made.model, target, "0.1", made.proof).write(tmp_path / "run")
+    assert judged(folder).outcome == "proved"
+    sloped = {**made.proof.parameters, "ridges": [{**ridge, "slopes": [ridge["slopes"][0], "5"]}]}
+    forged = reseal(
+        folder,
+        model=lambda old: changed(old, "readout.weight", (0, 1), 5.0),
+        proof=replace(made.proof, parameters=sloped),
+    )
+    # By the stored weights alone: at (1, 0) output 2 of the transformer is 5, and the target is 0.
+    assert changed(made.model, "readout.weight", (0, 1), 5.0).evaluate(np.array([[1.0, 0.0]]))[0, 1] > 4.9
+    assert judged(forged).outcome == "refused"

@@ -12,17 +12,17 @@ import pytest
 from flint import arb
 
 from certiformer.certificate import Theorem, decimal_text
-from certiformer.checker.balls import BallDomain, Box, working_precision
-from certiformer.checker.problem import Problem, ProgramFunction
 from certiformer.checker.rules import Refused, prove
 from certiformer.checker.rules.grid import Grid
 from certiformer.checker.rules.radial_lattice import Bump, constants
 from certiformer.checker.rules.squares_network import read_squares, square_error
 from certiformer.checker.rules.squares_rbf import Bounds, Layer, apriori, less_affine
-from certiformer.checker.taylor import value_ball
 from certiformer.construct.method import Construction, Task
 from certiformer.construct.square_attention import fit_squares
 from certiformer.construct.squares_rbf import BUMPS, TOLERANCE, Plan, plan, sampled_constants
+from certiformer.kernel.balls import BallDomain, Box, working_precision
+from certiformer.kernel.problem import Problem, ProgramFunction
+from certiformer.kernel.taylor import value_ball
 from certiformer.model import Transformer
 from certiformer.target import Target
 from checker.networks import network_of

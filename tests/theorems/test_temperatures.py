@@ -10,10 +10,7 @@ import pytest
 from flint import arb
 
 from certiformer.certificate import Theorem
-from certiformer.checker.balls import BallDomain, working_precision
 from certiformer.checker.derivatives import TaylorBounds
-from certiformer.checker.problem import Problem, ProgramFunction
-from certiformer.checker.prototypes import as_prototypes
 from certiformer.checker.rules import Refused, prove
 from certiformer.checker.rules import temperatures as rule
 from certiformer.checker.rules.grid import Grid
@@ -21,6 +18,9 @@ from certiformer.checker.rules.temperature_moments import combined_moments, head
 from certiformer.checker.rules.temperatures import Temperatures
 from certiformer.construct import temperatures
 from certiformer.construct.method import Size, Task
+from certiformer.kernel.affine_softmax import as_prototypes
+from certiformer.kernel.balls import BallDomain, working_precision
+from certiformer.kernel.problem import Problem, ProgramFunction
 from certiformer.model import Transformer
 from certiformer.target import Target, parse_domain, parse_formula
 from checker.networks import exact, network_of

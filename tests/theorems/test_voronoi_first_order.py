@@ -10,13 +10,13 @@ import pytest
 from flint import arb
 
 from certiformer.certificate import Theorem
-from certiformer.checker.balls import BallDomain, working_precision
 from certiformer.checker.jets import DerivativeBounds
-from certiformer.checker.problem import Problem, ProgramFunction
-from certiformer.checker.prototypes import as_prototypes
 from certiformer.checker.rules import Refused, prove
 from certiformer.checker.rules.grid import Grid
 from certiformer.checker.rules.voronoi_first_order import apriori
+from certiformer.kernel.affine_softmax import as_prototypes
+from certiformer.kernel.balls import BallDomain, working_precision
+from certiformer.kernel.problem import Problem, ProgramFunction
 from certiformer.model import Transformer
 from certiformer.target import Target
 from checker.networks import exact, network_of

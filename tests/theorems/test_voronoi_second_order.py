@@ -9,11 +9,11 @@ import pytest
 from flint import arb
 
 from certiformer.certificate import Theorem
-from certiformer.checker.balls import BallDomain, working_precision
 from certiformer.checker.jets import DerivativeBounds
 from certiformer.checker.rules import Refused, prove
 from certiformer.checker.rules.grid import Grid
 from certiformer.checker.rules.voronoi_second_order import apriori
+from certiformer.kernel.balls import BallDomain, working_precision
 from certiformer.model import Transformer
 from negative.forge import grid_model, moved_register, target_of
 from theorems.test_voronoi_first_order import dense_points, largest_error, no_boxes, problem_of

@@ -96,12 +96,12 @@ def test_the_checkpoint_is_what_is_resumed(killed, uninterrupted):
 def test_a_kill_while_writing_leaves_the_old_one(killed, uninterrupted, monkeypatch):
     import certiformer.train.checkpoint as module
 
-    def full(path, data, write=module._write):
+    def full(path, data, write=module.write_atomically):
         if path.name == module.INDEX:
             raise OSError(28, "No space left on device")
         write(path, data)
 
-    monkeypatch.setattr(module, "_write", full)
+    monkeypatch.setattr(module, "write_atomically", full)
     with pytest.raises(OSError, match="No space left"):
         run(killed)
     monkeypatch.undo()

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from certiformer.checker.balls import BallDomain, working_precision
+from certiformer.kernel.balls import BallDomain, working_precision
 from certiformer.target import parse_domain
 from certiformer.verify import Budget, FloatDomain, search
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from flint import arb
 
-from certiformer.certificate.splits import MAX_DEPTH
-from certiformer.checker.balls import BallDomain, working_precision
+from certiformer.kernel.balls import BallDomain, working_precision
+from certiformer.kernel.splits import MAX_DEPTH
 from certiformer.target import parse_domain
 from certiformer.verify import FloatDomain
 from certiformer.verify import domain as domain_module

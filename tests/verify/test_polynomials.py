@@ -8,9 +8,9 @@ from fractions import Fraction
 import numpy as np
 from numpy.polynomial import chebyshev, polynomial
 
-from certiformer.checker.balls import BallDomain, working_precision
 from certiformer.enclose.error import difference_bound
 from certiformer.enclose.target import enclose_target
+from certiformer.kernel.balls import BallDomain, working_precision
 from certiformer.target import parse_domain, parse_formula
 from certiformer.verify import Budget, FloatDomain, search
 from certiformer.verify.bounder import CompiledBounder

@@ -94,7 +94,7 @@ def _proved(
 
 def centre_of(folder: Path, dimension: int) -> tuple[list[float], str]:
     """The centre of the box of a run, or the origin where there is none, and its name."""
-    from certiformer.checker.balls import BallDomain
+    from certiformer.kernel.balls import BallDomain
     from certiformer.target import Target, Teacher, any_target_from_text
 
     if (folder / TARGET).is_file():

@@ -115,7 +115,7 @@ def folded_norm(array: Float[np.ndarray, "rows columns"], found: Sums, gain: Flo
     """The spectral norm of W diag(g), whose Gram matrix is diag(g) W^T W diag(g).
 
     >>> w = np.array([[3.0, 0.0], [0.0, 4.0], [0.0, 0.0]])
-    >>> folded_norm(w, sums(w), np.array([2.0, 1.0]))
+    >>> round(folded_norm(w, sums(w), np.array([2.0, 1.0])), 9)
     6.0
     """
     if len(found.gram) == array.shape[1]:

@@ -8,6 +8,12 @@ that nothing was changed by accident: whether the claim holds is what the checke
 In the folder of a compiled program (`program.json` and `circuit.json` instead of `target.json` and leaves) the claim is
 that the decoded output is the program's, for every input and at every position; epsilon is 0 (see the rule *margin*).
 
+What a folder claims is decided by the one file among `SUBJECTS` that its certificate seals, never by what else lies there.
+
+Every field is of one of two sorts. Those of `COMPARED` are part of the claim or of its evidence: `check` derives them again
+and refuses a better value than it finds. Those of `RECORDED` say how the files were made: nothing is derived from them, and
+they are printed as recorded only. A field of neither sort cannot be read (`Certificate.from_json`).
+
 `run_error` is a second claim, made only where the field is present: at every point of the box whose coordinates are
 numbers of the stored dtype, or at every sequence over the alphabet, a run in that dtype differs from T by at most this
 much (what counts as a run: `checker.rounding`).
@@ -15,15 +21,37 @@ much (what counts as a run: `checker.rounding`).
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from pathlib import Path
 from typing import Any
 
 from certiformer.certificate import tree
-from certiformer.certificate.files import CERTIFICATE, canonical, digest, parse_json
 from certiformer.certificate.outcome import Outcome
 from certiformer.errors import BadInput
+from certiformer.kernel.files import (
+    BASIS,
+    CERTIFICATE,
+    CIRCUIT,
+    DESCRIPTIONS,
+    LEAVES,
+    PROGRAM,
+    TARGET,
+    canonical,
+    digest,
+    parse_json,
+    read_files,
+)
+from certiformer.kernel.numbers import exact
 
 FORMAT = "certiformer-certificate-1"
+SUBJECTS = (TARGET, PROGRAM, *DESCRIPTIONS)  # each says what a transformer does, in a kind of claim of its own
+MEANINGFUL = (*SUBJECTS, LEAVES, CIRCUIT, BASIS)  # files whose presence some reader takes for a part of a claim
+COMPARED = ("epsilon", "outcome", "seals", "upper", "lower", "witness", "proof", "run_error")
+RECORDED = ("level", "method", "reason", "apriori", "assumptions", "versions", "seconds")
+MAX_TEXT, MAX_TEXTS = 20_000, 1_000  # characters of one text, texts of one field
+LARGEST = 10**300  # of a stated number, so that it can be drawn and printed
 
 
 @dataclass(frozen=True)
@@ -41,9 +69,11 @@ class Witness:
     def from_json(data: Any) -> Witness:
         if not isinstance(data, dict) or set(data) != {"point", "output", "error"}:
             raise BadInput("the certificate's witness is not a point, an output and an error")
-        texts = [*data["point"], data["error"]] if isinstance(data["point"], list) else [None]
+        texts: list[Any] = [*data["point"], data["error"]] if isinstance(data["point"], list) else [None]
         if type(data["output"]) is not int or any(type(text) is not str for text in texts):
             raise BadInput("the certificate's witness has a field of the wrong type")
+        for text in texts:
+            _stated_number(text, "witness")
         return Witness(tuple(data["point"]), data["output"], data["error"])
 
 
@@ -66,6 +96,14 @@ class Certificate:
     assumptions: tuple[str, ...] = ()
     versions: dict[str, str] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def subject(self) -> str:
+        """The one sealed file that says what the transformer does: it decides which kind of claim this is."""
+        named = [name for name in SUBJECTS if name in self.seals]
+        if len(named) != 1:
+            raise BadInput("the certificate does not seal exactly one file that says what is claimed")
+        return named[0]
 
     def to_bytes(self) -> bytes:
         """The canonical file, sealed by its own hash."""
@@ -106,20 +144,68 @@ class Certificate:
         values["outcome"] = _outcome(data["outcome"])
         values["witness"] = None if data["witness"] is None else Witness.from_json(data["witness"])
         values["proof"] = None if data["proof"] is None else tree.from_json(data["proof"])
-        odd = [name for name, types in _TYPES.items() if name in data and type(data[name]) not in types]
-        if odd:
-            raise BadInput(f"the field {odd[0]} of certificate.json has the wrong type")
+        for name in names & set(data):
+            if name not in (*COMPARED, *RECORDED) or not _well_formed(name, data[name]):
+                raise BadInput(f"the field {name} of certificate.json has the wrong type or size")
         values["assumptions"] = tuple(data["assumptions"])
         return Certificate(**values)
 
 
-_TYPES = {
-    **dict.fromkeys(("epsilon", "method", "reason", "run_error"), (str,)),
-    **dict.fromkeys(("upper", "lower", "apriori"), (str, type(None))),
-    **dict.fromkeys(("seals", "versions", "seconds"), (dict,)),
-    "level": (int,),
-    "assumptions": (list,),
-}
+def certificate_in(files: Mapping[str, bytes]) -> Certificate:
+    """The certificate among the files of a folder, given by name and content.
+
+    Refused is a folder with a file that the certificate does not seal although some reader would take it for a part of
+    the claim: whoever looks at the files and whoever looks at the certificate must see the same claim.
+    """
+    if CERTIFICATE not in files:
+        raise BadInput(f"this is not the folder of a finished run: it has no {CERTIFICATE}")
+    certificate = Certificate.from_bytes(files[CERTIFICATE])
+    for name in MEANINGFUL:
+        if name not in certificate.seals and name in files:
+            sentence = f"the folder holds {name}, which the certificate, about {certificate.subject}, does not seal"
+            raise BadInput(sentence)
+    return certificate
+
+
+def read_certificate(directory: str | Path) -> Certificate:
+    """The certificate of a folder; see `certificate_in`."""
+    if not os.path.lexists(Path(directory) / CERTIFICATE):
+        raise BadInput(f"{directory} is not the folder of a finished run: it has no {CERTIFICATE}")
+    return certificate_in(read_files(directory))
+
+
+def _well_formed(name: str, value: Any) -> bool:
+    """Whether a field of the file has a value of its type and of a sensible size."""
+    if name in ("epsilon", "method", "reason"):
+        return _is_text(value)
+    if name in ("upper", "lower", "apriori"):
+        return value is None or (_is_text(value) and _stated_number(value, name))
+    if name == "run_error":
+        return _is_text(value) and _stated_number(value, name)
+    if name == "level":
+        return type(value) is int and 0 <= value <= 2
+    if name == "assumptions":
+        return type(value) is list and len(value) <= MAX_TEXTS and all(map(_is_text, value))
+    if name in ("seals", "versions"):
+        return _is_table(value) and all(map(_is_text, value.values()))
+    if name == "seconds":
+        return _is_table(value) and all(type(x) in (int, float) and 0 <= x <= LARGEST for x in value.values())
+    return True  # outcome, witness and proof have readers of their own
+
+
+def _is_text(value: Any) -> bool:
+    return type(value) is str and len(value) <= MAX_TEXT
+
+
+def _is_table(value: Any) -> bool:
+    return type(value) is dict and len(value) <= MAX_TEXTS and all(map(_is_text, value))
+
+
+def _stated_number(text: str, name: str) -> bool:
+    """Whether a text is an exact number of moderate size; what is no number at all is told with its text."""
+    if abs(exact(text)) > LARGEST:
+        raise BadInput(f"the field {name} of certificate.json states a number beyond about {float(LARGEST):g}")
+    return True
 
 
 def _outcome(text: Any) -> Outcome:

@@ -30,6 +30,18 @@ class Outcome(Enum):
             return 0 if level == 2 else 3
         return {Outcome.REFUTED: 1, Outcome.INVALID: 2, Outcome.UNDECIDED: 3}[self]
 
+    def word(self, level: int, *, checked: bool) -> str:
+        """The one word for an outcome: *certified* is said only by whoever saw the checker accept.
+
+        >>> Outcome.PROVED.word(2, checked=True), Outcome.PROVED.word(2, checked=False)
+        ('certified', 'proved, as recorded')
+        """
+        if self is not Outcome.PROVED:
+            return self.value
+        if level < 2:
+            return "proved (numerical)"
+        return "certified" if checked else "proved, as recorded"
+
 
 _EXPLANATIONS = {
     Outcome.PROVED: "the error is at most epsilon at every point of the domain",

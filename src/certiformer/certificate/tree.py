@@ -44,7 +44,7 @@ class Theorem:
 
 @dataclass(frozen=True)
 class Triangle:
-    """|A - B| <= |A - P| + |P - B| through the program P (JSON data of a `target.ir.Program`)."""
+    """|A - B| <= |A - P| + |P - B| through the program P (JSON data of a `kernel.programs.Program`)."""
 
     bound: str
     through: dict[str, Any]

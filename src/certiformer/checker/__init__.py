@@ -1,4 +1,4 @@
-"""The independent checker (level 2): python-flint and the standard library, nothing of the search."""
+"""The checker (level 2): python-flint and the standard library, nothing of the search."""
 
 from certiformer.checker.check import Verdict as Verdict
 from certiformer.checker.check import check as check

@@ -17,10 +17,10 @@ from typing import Any
 
 from flint import arb
 
-from certiformer.checker.balls import ONE, ZERO, Box, ConstantAlgebra
-from certiformer.checker.network import Network
-from certiformer.checker.problem import Problem, ProgramFunction, error_upper
-from certiformer.checker.rules.refusal import Refused
+from certiformer.kernel.balls import ONE, ZERO, Box, ConstantAlgebra
+from certiformer.kernel.network import Network
+from certiformer.kernel.problem import Problem, ProgramFunction, error_upper
+from certiformer.kernel.refusal import Refused
 from certiformer.target import Program, fold
 
 
@@ -50,8 +50,6 @@ class AffineAlgebra:
         self.inputs, self.constants = inputs, ConstantAlgebra()
 
     def known(self, value: arb) -> Affine:
-        if not value.is_finite():
-            raise Refused("the target divides by zero or leaves the domain of a function")
         return Affine((ZERO,) * self.inputs, value)
 
     def variable(self, axis: int) -> Affine:
@@ -76,17 +74,19 @@ class AffineAlgebra:
 
     def div(self, a: Affine, b: Affine) -> Affine:
         divisor = self._constant(b, "a quotient by an expression with variables")
-        return a.times(self.known(ONE / divisor).constant)
+        return a.times(ONE / divisor)
 
     def pow(self, a: Affine, n: int) -> Affine:
         return a if n == 1 else self.known(self.constants.pow(self._constant(a, "a power of a variable"), n))
 
-    def where(self, comparison: str, a: Affine, b: Affine, x: Affine, y: Affine) -> Affine:
-        left, right = (self._constant(side, "a comparison of variables") for side in (a, b))
-        true, false = (left < right, left >= right) if comparison == "lt" else (left <= right, left > right)
-        if not (true or false):
+    def compare(self, comparison: str, a: Affine, b: Affine) -> bool:
+        decided = self.constants.compare(comparison, *(self._constant(s, "a comparison of variables") for s in (a, b)))
+        if decided is None:
             raise Refused("a comparison of two constants cannot be decided")
-        return x if true else y
+        return decided
+
+    def undefined(self, value: Affine) -> bool:
+        return self.constants.undefined(value.constant)
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         function = getattr(self.constants, name)
@@ -107,7 +107,10 @@ def affine_outputs(program: Program) -> list[Affine]:
     ([0.5, -0.5], 3.0)
     """
     algebra = AffineAlgebra(program.inputs)
-    return fold(program, [algebra.variable(i) for i in range(program.inputs)], algebra)
+    outputs = fold(program, [algebra.variable(i) for i in range(program.inputs)], algebra)
+    if any(algebra.undefined(output) for output in outputs):
+        raise Refused("the target divides by zero or leaves the domain of a function")
+    return outputs
 
 
 def require_constant_scores(network: Network) -> None:
@@ -117,11 +120,11 @@ def require_constant_scores(network: Network) -> None:
     attention = block["attention"] if block is not None and block["norm"] is None else None
     if attention is None or attention["kind"] != "softmax":
         raise Refused("the transformer is not one block of softmax attention without layer norm")
-    embed = network.matrix("embed.weight")[0]
+    embed = network.weight("embed.weight").matrix
     for g, group in enumerate(attention["heads"]):
         for head in range(group["count"]):
             for part in ("query", "key"):
-                through = embed * network.matrix(f"blocks.0.attention.groups.{g}.{part}", head)[0]
+                through = embed * network.weight(f"blocks.0.attention.groups.{g}.{part}", head).matrix
                 if not all(entry.is_zero() for entry in through.entries()):
                     raise Refused(
                         f"the {part} of head {head} depends on the input, so the attention is not a fixed mixture"

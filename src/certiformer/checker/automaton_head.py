@@ -4,9 +4,9 @@ The statements are in the rules `looped_automaton`, `chain_of_thought_automaton`
 
 *Scores.* Keys are vectors k_j of B signs, all different, and the query of a row is lambda k_m for the row m it looks
 at. As all |k_j|^2 = B, the score of m exceeds that of j by lambda |k_m - k_j|^2 / 2 >= 2 lambda. lambda is a power of
-two, so every partial sum of a score, and the difference of two scores, is a multiple of lambda of at most 2 B lambda:
-exact in a run. With n rows, the share of m is at least 1 / (1 + e), e = (n - 1) exp(-2 lambda), and any other one at
-most exp(-2 lambda); rows hidden by the mask get an exact 0.
+two, so every partial sum of a score, and the difference of two scores, is a multiple of lambda of at most 2 B lambda,
+which must be below the largest number: exact in a run. With n rows, the share of m is at least 1 / (1 + e), e = (n - 1)
+exp(-2 lambda), and any other one at most exp(-2 lambda); rows hidden by the mask get an exact 0.
 
 *Slots.* A slot gets sum_j p_j v_j, where p_j are the shares and v_j whole numbers from 0 to V: for v = v_m it lies in
 [v / (1 + e), v + e V]. In a run the exponentials, their sum, the quotient and the products err as `checker.rounding`
@@ -24,10 +24,10 @@ from typing import Any
 
 from flint import arb
 
-from certiformer.checker.balls import ONE, ZERO, larger
-from certiformer.checker.rounding import Format, NoBound, summation
-from certiformer.checker.rules.refusal import Refused
-from certiformer.checker.weights import Tensor
+from certiformer.checker.rounding import Format, NoBound, no_overflow, summation
+from certiformer.kernel.balls import ONE, ZERO, larger
+from certiformer.kernel.refusal import Refused
+from certiformer.kernel.weights import Tensor
 
 HEAD = "blocks.0.attention.groups.0"
 _ATTENTION = {
@@ -83,6 +83,7 @@ def share_bounds(form: Format, rows: int, bits: int, sharpness: float) -> Shares
     around, quotient = form.exp * form.unit, form.divide * form.unit
     top, tail = 1 + around, others * (small * (1 + around) + form.tiny)
     try:
+        no_overflow(form, 2 * bits * arb(sharpness))
         error = summation(form, [top], top, others, tail)
     except NoBound as reason:
         raise Refused(f"the shares of a head over {rows:,} rows have no bound: {reason}") from None

@@ -7,9 +7,9 @@ from math import frexp
 
 from flint import arb
 
-from certiformer.checker.balls import decimal
 from certiformer.checker.computation import Finding
-from certiformer.checker.rules.refusal import Refused
+from certiformer.kernel.balls import decimal
+from certiformer.kernel.refusal import Refused
 from certiformer.target.automaton import Automaton
 
 NOT_CLAIMED = (

@@ -30,10 +30,10 @@ from typing import NamedTuple
 from flint import arb
 
 from certiformer.checker.automaton_head import Slot
-from certiformer.checker.balls import ZERO, smaller
 from certiformer.checker.rounding import Format, NoBound
-from certiformer.checker.rules.refusal import Refused
-from certiformer.checker.weights import Tensor
+from certiformer.kernel.balls import ZERO, smaller
+from certiformer.kernel.refusal import Refused
+from certiformer.kernel.weights import Tensor
 
 QUARTERS = 4
 

@@ -1,27 +1,31 @@
 """`check`: decide from the files of a run folder alone whether its claim is proved.
 
 Nothing that the search said is believed except what is claimed; every leaf, hypothesis, constant and witness is
-recomputed in ball arithmetic. The verdict is data: `proved`, `refuted`, `undecided`, `invalid` as claimed and
-confirmed, or `refused` with the reason when the evidence does not hold.
+recomputed in ball arithmetic. The verdict is data: `proved` or `refuted` as claimed and confirmed, `undecided` where
+nothing is claimed, or `refused` with the reason when the evidence does not hold. Which kind of claim a folder makes is
+decided by its certificate. Files that break the code that reads them are refused as well.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from flint import arb
 
-from certiformer.certificate import Boxes, Outcome, Witness, description_of
-from certiformer.checker.balls import ZERO, Box, ball, decimal, exact, larger
+from certiformer.certificate import CERTIFICATE, DESCRIPTIONS, Boxes, Outcome, Witness, certificate_in, read_files
 from certiformer.checker.claim import Claim, ProgramClaim, read_claim
-from certiformer.checker.points import FiniteProblem
+from certiformer.checker.fields import claims_nothing, nothing_claimed, require_absent, require_lower, require_upper
 from certiformer.checker.pool import prove_boxes
-from certiformer.checker.problem import Problem
 from certiformer.checker.rules import Refused, finite, prove, stated_bound
-from certiformer.checker.taylor import bounds
-from certiformer.errors import BadInput
+from certiformer.errors import MALFORMED, BadInput
+from certiformer.isolation import code_inside
+from certiformer.kernel.balls import ZERO, Box, ball, decimal, exact, larger
+from certiformer.kernel.points import FiniteProblem
+from certiformer.kernel.problem import Problem
+from certiformer.kernel.taylor import bounds
 
 Progress = Callable[[int, int], None]
 
@@ -54,22 +58,44 @@ def check(directory: str | Path, *, workers: int | None = None, progress: Progre
     Arguments: `directory` of a finished run; `workers`, how many processes share the boxes (default: one a core);
     `progress(done, total)` is called as leaves are confirmed.
     Raises `BadInput` when the folder is not a run folder at all.
-    """
-    folder = Path(directory)
-    if not (folder / "certificate.json").is_file():
-        raise BadInput(f"{directory} is not the folder of a finished run: it has no certificate.json")
-    if description_of(folder) is not None:
-        from certiformer.checker.computation import check_computation
 
-        return check_computation(folder)
+    The files are read once, and within limits (`kernel.files`); everything after that is about their bytes. This
+    function runs in the process of its caller, whose modules it trusts; `certiformer check` has a process of its own
+    (`isolation`).
+    """
+    if not os.path.lexists(Path(directory) / CERTIFICATE):
+        raise BadInput(f"{directory} is not the folder of a finished run: it has no {CERTIFICATE}")
+    code = code_inside(str(directory))
+    if code is not None:
+        raise BadInput(f"the checker would run code from {code}, which lies inside the folder that it should check")
     try:
-        claim = read_claim(folder)
+        files = read_files(directory)
+    except BadInput as problem:
+        return Verdict("refused", 0, None, None, str(problem), "")
+    return check_files(files, workers=workers, progress=progress)
+
+
+def check_files(files: Mapping[str, bytes], *, workers: int | None = None, progress: Progress | None = None) -> Verdict:
+    """`check` of a folder that holds these files, given by name and content."""
+    try:
+        return _judge(files, workers, progress)
     except (BadInput, Refused) as problem:
         return Verdict("refused", 0, None, None, str(problem), "")
+    except MALFORMED as problem:
+        reason = f"the files are not what this checker can read ({type(problem).__name__}: {str(problem)[:200]})"
+        return Verdict("refused", 0, None, None, reason, "")
+
+
+def _judge(files: Mapping[str, bytes], workers: int | None, progress: Progress | None) -> Verdict:
+    if certificate_in(files).subject in DESCRIPTIONS:
+        from certiformer.checker.computation import decide_computation
+
+        return decide_computation(files)
+    claim = read_claim(files)
     if isinstance(claim, ProgramClaim):
         return _decide_program(claim)
     try:
-        return _decide(claim, folder, workers, progress)
+        return _decide(claim, files, workers, progress)
     except (BadInput, Refused) as problem:
         return Verdict("refused", 0, None, None, str(problem), claim.sentence(), claim)
 
@@ -79,44 +105,51 @@ def _decide_program(claim: ProgramClaim) -> Verdict:
     from certiformer.checker.rules import margin
 
     certificate = claim.certificate
+    require_absent(certificate, "lower", "witness", "apriori", "run_error")
+    if certificate.epsilon != "0":
+        raise Refused("a compiled program is claimed to be exact, and its certificate states another epsilon")
+    if claims_nothing(certificate):
+        require_absent(certificate, "proof")
+        return Verdict("undecided", 0, None, None, nothing_claimed(certificate), "")
     if certificate.outcome is not Outcome.PROVED:
-        return Verdict(certificate.outcome.value, 0, None, None, certificate.reason, "")
-    try:
-        report = margin.check(claim)
-    except (BadInput, Refused) as problem:
-        return Verdict("refused", 0, None, None, str(problem), "")
+        raise Refused("a compiled program is proved or not; no folder refutes it")
+    report = margin.check(claim)
     return Verdict("proved", 2, "0", None, report.reason, report.sentence)
 
 
-def _decide(claim: Claim, folder: Path, workers: int | None, progress: Progress | None) -> Verdict:
+def _decide(claim: Claim, files: Mapping[str, bytes], workers: int | None, progress: Progress | None) -> Verdict:
     certificate = claim.certificate
     if certificate.run_error is not None:  # loaded here: no other claim rests on the rounding of runs
         from certiformer.checker.run_claim import confirm_run_error
 
-        confirm_run_error(claim, folder, certificate.run_error)
+        confirm_run_error(claim, files, certificate.run_error)
     lower = None if certificate.witness is None else error_lower(claim.problem, certificate.witness)
     shown = None if lower is None else decimal(lower, up=False)
+    require_lower(certificate, lower)
+    if certificate.outcome is not Outcome.PROVED:
+        require_absent(certificate, "upper", "proof")
     if certificate.outcome is Outcome.REFUTED:
         if certificate.witness is None or lower is None or not lower > ball(claim.epsilon):
             raise Refused("the recorded counterexample does not exceed epsilon")
         reason = f"at the point ({', '.join(certificate.witness.point)}) the error is at least {shown}"
         return Verdict("refuted", 2, None, shown, reason, claim.sentence(), claim)
-    if certificate.outcome is not Outcome.PROVED:
-        return Verdict(certificate.outcome.value, 0, None, shown, certificate.reason, claim.sentence(), claim)
+    if claims_nothing(certificate):
+        return Verdict("undecided", 0, None, shown, nothing_claimed(certificate), claim.sentence(), claim)
     if certificate.proof is None:
         raise Refused("the certificate claims a proof but carries none")
 
     def boxes(node: Boxes, problem: Problem, path: tuple[int, ...], limit: arb) -> arb:
-        return prove_boxes(claim, folder, node, problem, path, limit, workers, progress)
+        return prove_boxes(claim, files, node, problem, path, limit, workers, progress)
 
     if isinstance(claim.problem, FiniteProblem):
         upper = finite.prove(certificate.proof, claim.problem, progress)
         if not upper <= stated_bound(certificate.proof):
-            raise Refused(f"the proof claims {certificate.proof.bound} but only {float(upper):.6g} is proved")
+            raise Refused(f"the proof claims {certificate.proof.bound} but only about {float(upper):.6g} is proved")
     else:
         upper = prove(certificate.proof, claim.problem, boxes)
     if not upper <= ball(claim.epsilon):
-        raise Refused(f"the proof only gives {float(upper):.6g}, which exceeds epsilon = {certificate.epsilon}")
+        raise Refused(f"the proof only gives about {float(upper):.6g}, which exceeds epsilon = {certificate.epsilon}")
+    require_upper(certificate, upper)
     if lower is not None and lower > upper:
         raise Refused("the recorded witness contradicts the proof")
     return Verdict("proved", 2, decimal(upper, up=True), shown, "every step was recomputed", claim.sentence(), claim)
@@ -125,7 +158,7 @@ def _decide(claim: Claim, folder: Path, workers: int | None, progress: Progress 
 def error_lower(problem: Problem | FiniteProblem, witness: Witness) -> arb:
     """A lower bound of |left - right| at the witness, an exact rational point that must lie in the domain."""
     if isinstance(problem, FiniteProblem):
-        return problem.error_lower(witness)
+        return problem.error_lower(tuple(exact(text) for text in witness.point), witness.output)
     point = [ball(exact(text)) for text in witness.point]
     if len(point) != problem.domain.dimension or not problem.domain.contains(point):
         raise Refused("the recorded witness is not a point of the domain")

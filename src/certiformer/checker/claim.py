@@ -6,14 +6,13 @@ everything after them is re-derived from the content.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 from certiformer.certificate import (
     BASIS,
-    CERTIFICATE,
     CIRCUIT,
     CONFIG,
     LEAVES,
@@ -21,16 +20,16 @@ from certiformer.certificate import (
     PROGRAM,
     TARGET,
     Certificate,
+    certificate_in,
     digest,
-    read_bytes,
 )
-from certiformer.checker.balls import BallDomain, working_precision
-from certiformer.checker.network import Network
-from certiformer.checker.points import FiniteProblem, PointNetwork
-from certiformer.checker.problem import Function, Problem, ProgramFunction
-from certiformer.checker.prototypes import as_prototypes
-from certiformer.checker.rules.refusal import Refused
-from certiformer.checker.weights import Tensor, read_model
+from certiformer.kernel.affine_softmax import as_prototypes
+from certiformer.kernel.balls import BallDomain, working_precision
+from certiformer.kernel.network import Network
+from certiformer.kernel.points import FiniteProblem, PointNetwork
+from certiformer.kernel.problem import Function, Problem, ProgramFunction
+from certiformer.kernel.refusal import Refused
+from certiformer.kernel.weights import Tensor, read_model
 from certiformer.target import (
     AnyTarget,
     FiniteTarget,
@@ -71,17 +70,19 @@ class ProgramClaim:
     circuit: bytes
 
 
-def read_claim(directory: Path) -> Claim | ProgramClaim:
-    """Read and cross-check the files of a run folder."""
+def read_claim(files: Mapping[str, bytes]) -> Claim | ProgramClaim:
+    """Read and cross-check the files of a run folder, given by name and content."""
     working_precision()
-    certificate = Certificate.from_bytes(read_bytes(directory / CERTIFICATE))
-    compiled = PROGRAM in certificate.seals
+    certificate = certificate_in(files)
+    if certificate.subject not in (TARGET, PROGRAM):
+        raise Refused(f"the certificate is about {certificate.subject}, which is no function and no program")
+    compiled = certificate.subject == PROGRAM
     sealed = SEALED_PROGRAM if compiled else SEALED
     if compiled and BASIS in certificate.seals:  # for readers of the circuit; no proof uses it
         sealed = (*sealed, BASIS)
     contents = {}
     for name in sealed:
-        contents[name] = read_bytes(directory / name)
+        contents[name] = content(files, name)
         if certificate.seals.get(name) != digest(contents[name]):
             raise Refused(f"{name} was changed after the certificate was sealed: its hash does not match")
     if set(certificate.seals) != set(sealed):
@@ -97,6 +98,13 @@ def read_claim(directory: Path) -> Claim | ProgramClaim:
         else _on_box(target, Network(config, tensors))
     )
     return Claim(certificate, target, parse_epsilon(certificate.epsilon), contents[LEAVES], problem)
+
+
+def content(files: Mapping[str, bytes], name: str) -> bytes:
+    """What a file holds that has to be there."""
+    if name not in files:
+        raise Refused(f"{name} does not exist in the folder")
+    return files[name]
 
 
 def _on_box(target: Target | Teacher, network: Network) -> Problem:

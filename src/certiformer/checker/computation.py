@@ -18,7 +18,6 @@ from typing import Any
 
 from certiformer.certificate import (
     AUTOMATON,
-    CERTIFICATE,
     CONFIG,
     GATES,
     LEARNER,
@@ -27,14 +26,17 @@ from certiformer.certificate import (
     Certificate,
     Outcome,
     Theorem,
-    description_of,
+    certificate_in,
+    decimal_text,
     digest,
-    read_bytes,
+    read_files,
 )
-from certiformer.checker.balls import exact
 from certiformer.checker.check import Verdict
-from certiformer.checker.rules.refusal import Refused
+from certiformer.checker.claim import content
+from certiformer.checker.fields import claims_nothing, nothing_claimed, require_absent
 from certiformer.errors import BadInput
+from certiformer.kernel.balls import exact
+from certiformer.kernel.refusal import Refused
 
 Files = Mapping[str, bytes]
 # The theorems of this kind of claim, each with the description that it speaks of.
@@ -84,50 +86,65 @@ def computation_certificate(rule: str, files: Files) -> Certificate:
 
 def check_computation(directory: str | Path) -> Verdict:
     """Check the claim of such a folder from its files alone."""
-    folder, sentence = Path(directory), ""
+    return decide_computation(read_files(directory))
+
+
+def decide_computation(present: Files) -> Verdict:
+    """Check the claim of the files of such a folder."""
+    sentence = ""
     try:
-        certificate = Certificate.from_bytes(read_bytes(folder / CERTIFICATE))
-        rule, files = _rule(certificate, folder), sealed_files(certificate, folder)
+        certificate = certificate_in(present)
+        rule, files = _rule(certificate), sealed_files(certificate, present)
         module = _module(rule)
         sentence = module.sentence(files)
+        require_absent(certificate, "lower", "witness", "apriori", "run_error")
+        if claims_nothing(certificate):
+            _require_nothing_stated(certificate)
+            return Verdict("undecided", 0, None, None, nothing_claimed(certificate), sentence)
         if certificate.outcome is not Outcome.PROVED:
-            return Verdict(certificate.outcome.value, 0, None, None, certificate.reason, sentence)
+            raise Refused("what a transformer computes is proved or not; no folder refutes it")
         found = module.find(files)
         _require_stated(certificate, found)
     except (Refused, BadInput) as problem:
         return Verdict("refused", 0, None, None, str(problem), sentence)
-    return Verdict("proved", 2, certificate.upper, None, found.reason, sentence)
+    return Verdict("proved", 2, decimal_text(exact(found.bound), up=True), None, found.reason, sentence)
 
 
-def claimed(certificate: Certificate, folder: Path) -> tuple[str, tuple[str, ...]]:
+def claimed(certificate: Certificate, files: Files) -> tuple[str, tuple[str, ...]]:
     """What the folder claims in one sentence, and what it does not say; nothing is proved here."""
-    module = _module(_rule(certificate, folder))
-    return module.sentence(sealed_files(certificate, folder)), module.NOT_CLAIMED
+    module = _module(_rule(certificate))
+    return module.sentence(sealed_files(certificate, files)), module.NOT_CLAIMED
 
 
 def _module(rule: str) -> Any:
     return import_module(f"certiformer.checker.rules.{rule}")
 
 
-def _rule(certificate: Certificate, folder: Path) -> str:
+def _rule(certificate: Certificate) -> str:
     proof = certificate.proof
     if not isinstance(proof, Theorem) or RULES.get(proof.id) is None:
         raise Refused("the certificate does not rest on a theorem about transformers that compute")
-    if RULES[proof.id] != description_of(folder):
-        raise Refused(f"the theorem {proof.id} speaks of a {RULES[proof.id]}, which is not what the folder holds")
+    if RULES[proof.id] != certificate.subject:
+        raise Refused(f"the theorem {proof.id} speaks of a {RULES[proof.id]}, which is not what the certificate seals")
     return proof.id
 
 
-def sealed_files(certificate: Certificate, folder: Path) -> dict[str, bytes]:
+def sealed_files(certificate: Certificate, present: Files) -> dict[str, bytes]:
     """The files that a certificate speaks of; raises `Refused` where one is not the one that was sealed."""
-    wanted = {MODEL, CONFIG, description_of(folder)}
-    if set(certificate.seals) != wanted:
+    if set(certificate.seals) != {MODEL, CONFIG, certificate.subject}:
         raise Refused("the certificate seals files that it should not, or misses one")
-    files = {name: read_bytes(folder / name) for name in certificate.seals}
+    files = {name: content(present, name) for name in certificate.seals}
     for name, data in files.items():
         if certificate.seals[name] != digest(data):
             raise Refused(f"{name} was changed after the certificate was sealed: its hash does not match")
     return files
+
+
+def _require_nothing_stated(certificate: Certificate) -> None:
+    """An undecided certificate names its theorem and no number."""
+    proof = certificate.proof
+    if certificate.epsilon != "0" or not isinstance(proof, Theorem) or proof.bound != "0" or proof.parameters:
+        raise Refused("the certificate claims nothing but states numbers of a proof")
 
 
 def _require_stated(certificate: Certificate, found: Finding) -> None:

@@ -22,7 +22,7 @@ from math import gcd, prod
 
 from flint import arb, arb_mat, fmpq
 
-from certiformer.checker.balls import HALF, ZERO, larger, smaller
+from certiformer.kernel.balls import HALF, ZERO, larger, smaller
 
 Direction = tuple[int, ...]
 
@@ -49,7 +49,7 @@ class Spread:
 def spread(degree: int, nodes: int) -> Spread:
     """The moments of the operator's weights; needs 2 N > m + 2 (`rules.korovkin_ridges` has the proof).
 
-    >>> from certiformer.checker.balls import working_precision
+    >>> from certiformer.kernel.balls import working_precision
     >>> working_precision()
     >>> found = spread(22, 48)
     >>> f"{float(found.absolute):.4f} {float(found.square):.4f}"

@@ -18,10 +18,10 @@ from math import comb
 
 from flint import arb, fmpq
 
-from certiformer.checker import balls
-from certiformer.checker.balls import ONE, ZERO, BallDomain, hull
-from certiformer.checker.functions import point_series
-from certiformer.checker.taylor import Table, table
+from certiformer.kernel import balls
+from certiformer.kernel.balls import ONE, ZERO, BallDomain, about, hull
+from certiformer.kernel.functions import point_series
+from certiformer.kernel.taylor import Table, table
 from certiformer.target import Program, fold
 
 
@@ -55,19 +55,19 @@ class SeriesAlgebra:
         return Series({0: balls.constant(text)})
 
     def neg(self, a: Series) -> Series:
-        return Series({i: -c for i, c in a.coef.items()}, a.why)
+        return Series({i: -c for i, c in a.coef.items()})
 
     def add(self, a: Series, b: Series) -> Series:
         coef = dict(a.coef)
         for i, c in b.coef.items():
             coef[i] = coef[i] + c if i in coef else c
-        return Series(coef, a.why or b.why)
+        return Series(coef)
 
     def sub(self, a: Series, b: Series) -> Series:
         return self.add(a, self.neg(b))
 
     def mul(self, a: Series, b: Series) -> Series:
-        return Series(self._times(a.coef, b.coef), a.why or b.why)
+        return Series(self._times(a.coef, b.coef))
 
     def _times(self, a: dict[int, arb], b: dict[int, arb]) -> dict[int, arb]:
         size, places = self.table.size, self.table.product
@@ -82,7 +82,7 @@ class SeriesAlgebra:
 
     def div(self, a: Series, b: Series) -> Series:
         if b.value.contains(0):
-            return self._undefined(b.why or "division by a number that may be zero")
+            return self._undefined("division by a number that may be zero")
         inverse = [ONE / b.value]
         for _ in range(self.table.order):
             inverse.append(-inverse[-1] * inverse[0])
@@ -102,7 +102,11 @@ class SeriesAlgebra:
                 break
             for i, c in power.items():
                 result[i] = result[i] + t * c if i in result else t * c
-        return Series(result, a.why)
+        return Series(result)
+
+    def undefined(self, value: Series) -> bool:
+        """A series that is not known to be smooth has no coefficients, and nothing can be computed from it."""
+        return not value.smooth
 
     def _undefined(self, why: str) -> Series:
         return Series(dict.fromkeys(range(self.table.size), arb.nan()), why)
@@ -113,7 +117,7 @@ class SeriesAlgebra:
         def apply(a: Series) -> Series:
             taylor = point_series(name, a.value, self.table.order)
             if not all(t.is_finite() for t in taylor):
-                return self._undefined(a.why or f"{name} outside its domain or where its derivatives are unbounded")
+                return self._undefined(f"{name} outside its domain or where its derivatives are unbounded")
             return self._outer(a, taylor)
 
         return apply
@@ -130,13 +134,14 @@ class SeriesAlgebra:
     def _choice(self, a: Series, b: Series, gap: arb) -> Series:
         """a where gap > 0, b where gap < 0."""
         if gap > 0 or gap < 0:
-            return Series((a if gap > 0 else b).coef, a.why or b.why)
-        return self._undefined(a.why or b.why or "a kink of abs, max or min")
+            return a if gap > 0 else b
+        return self._undefined("a kink of abs, max or min")
 
-    def where(self, comparison: str, a: Series, b: Series, x: Series, y: Series) -> Series:
+    def compare(self, comparison: str, a: Series, b: Series) -> bool | None:
         gap = a.value - b.value
-        if gap > 0 or gap < 0:
-            return x if gap < 0 else y
+        return bool(gap < 0) if gap > 0 or gap < 0 else None
+
+    def select(self, condition: None, x: Series, y: Series) -> Series:
         return self._undefined("a branch of where that is not decided on the box")
 
 
@@ -169,7 +174,7 @@ class TaylorBounds:
             for o, found in enumerate(series(program, list(values), order)):
                 if found.why:
                     self.why = found.why
-                    self.where = " x ".join(f"[{float(v.lower()):.6g}, {float(v.upper()):.6g}]" for v in values)
+                    self.where = about([(v.lower(), v.upper()) for v in values])
                     return
                 line = self.largest[o]
                 for i, c in found.coef.items():

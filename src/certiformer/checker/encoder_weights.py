@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from certiformer.checker.rules.refusal import Refused
-from certiformer.checker.weights import Tensor
+from certiformer.kernel.refusal import Refused
+from certiformer.kernel.weights import Tensor
 from certiformer.target.machine import Machine
 
 FAR = 4.0

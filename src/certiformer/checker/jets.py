@@ -20,9 +20,9 @@ from itertools import product
 
 from flint import arb, fmpq
 
-from certiformer.checker import balls
-from certiformer.checker.balls import ONE, ZERO, BallDomain, hull
-from certiformer.checker.functions import point_series
+from certiformer.kernel import balls
+from certiformer.kernel.balls import ONE, ZERO, BallDomain, about, hull
+from certiformer.kernel.functions import point_series
 from certiformer.target import Program, fold
 
 
@@ -78,9 +78,7 @@ class JetAlgebra:
         return self.mul(a, self._outer(b, inverse, -inverse * inverse, 2 * inverse * inverse * inverse))
 
     def pow(self, a: Jet, n: int) -> Jet:
-        if n == 0:  # 1 where a has a value
-            return Jet(ONE, [ZERO] * self.dimension, dict.fromkeys(self.pairs, ZERO), a.smooth, a.why)
-        value, first = balls.power(a.value, n), n * balls.power(a.value, n - 1)
+        value, first = balls.power(a.value, n), n * balls.power(a.value, n - 1) if n else ZERO
         second = n * (n - 1) * balls.power(a.value, n - 2) if n > 1 else ZERO
         return self._outer(a, value, first, second)
 
@@ -89,6 +87,9 @@ class JetAlgebra:
         grad = [first * g for g in a.grad]
         hess = {(i, j): first * a.hess[i, j] + second * a.grad[i] * a.grad[j] for i, j in self.pairs}
         return Jet(value, grad, hess, a.smooth, a.why)
+
+    def undefined(self, value: Jet) -> bool:
+        return not value.value.is_finite()
 
     def _undefined(self, why: str) -> Jet:
         nan = arb.nan()
@@ -124,10 +125,11 @@ class JetAlgebra:
             value, grad, dict.fromkeys(self.pairs, arb.nan()), min(smooth, 1), why or "a kink of abs, max or min"
         )
 
-    def where(self, comparison: str, a: Jet, b: Jet, x: Jet, y: Jet) -> Jet:
+    def compare(self, comparison: str, a: Jet, b: Jet) -> bool | None:
         gap = a.value - b.value
-        if gap > 0 or gap < 0:
-            return x if gap < 0 else y
+        return bool(gap < 0) if gap > 0 or gap < 0 else None
+
+    def select(self, condition: None, x: Jet, y: Jet) -> Jet:
         return Jet(
             x.value.union(y.value),
             [arb.nan()] * self.dimension,
@@ -164,7 +166,7 @@ class DerivativeBounds:
             for o, jet in enumerate(jets(program, list(values), order)):
                 if jet.smooth < self.smooth:
                     self.smooth, self.why = jet.smooth, jet.why
-                    self.where = " x ".join(f"[{float(v.lower()):.6g}, {float(v.upper()):.6g}]" for v in values)
+                    self.where = about([(v.lower(), v.upper()) for v in values])
                 self.gradient[o] = [
                     balls.larger(old, g.abs_upper()) for old, g in zip(self.gradient[o], jet.grad, strict=True)
                 ]

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from certiformer.checker.rules.refusal import Refused
-from certiformer.checker.weights import Tensor
+from certiformer.kernel.refusal import Refused
+from certiformer.kernel.weights import Tensor
 
 Entries = Sequence[tuple[int, int, float]]
 _ATTENTION = {

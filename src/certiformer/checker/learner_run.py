@@ -1,5 +1,7 @@
 """How far a run of a least-squares learner may be from the algorithm that `learner.json` describes.
 
+`strength` is the one that the weights hold here.
+
 *Rows and norms.* Token j holds a key m_j x_j, its features x_j and what is left to learn r_j. The m_j are 1/n for the
 n rows of a context and `strength` for the registers e_1, ..., e_d; they are 0 for unused rows and for the query. With
 |r|^2 = sum m_j r_j^2 the map (K r)_i = sum_j (x_i . m_j x_j) r_j is symmetric, and its eigenvalues are 0 and those of
@@ -48,9 +50,10 @@ from typing import NamedTuple
 
 from flint import arb
 
-from certiformer.checker.balls import ONE, ZERO, larger, smaller
 from certiformer.checker.learner_spectrum import Spectrum
 from certiformer.checker.rounding import Format, no_overflow
+from certiformer.kernel.balls import ONE, ZERO, ball, larger, smaller
+from certiformer.target.learner import larger_reading
 from certiformer.target.least_squares import LeastSquares
 
 
@@ -80,8 +83,9 @@ class LearnerRun:
         self.learner, self.form, self.spectrum, self.softmax = learner, form, spectrum, softmax
         d, strength = learner.features, arb(learner.strength)
         self.tokens = learner.rows + 1 + learner.registers
-        self.reach = (arb(d).sqrt() * arb(learner.bound)).upper()  # of a row and of the query
-        self.trace = (d * (arb(learner.bound) ** 2 + strength)).upper()
+        bound = ball(larger_reading(learner.bound))
+        self.reach = (arb(d).sqrt() * bound).upper()  # of a row and of the query
+        self.trace = (d * (bound * bound + strength)).upper()
         self.mass = (1 + learner.registers * strength).upper()
         self.least = (arb(1) / learner.rows).lower()  # of the weights of rows
         if learner.registers:
@@ -95,7 +99,7 @@ class LearnerRun:
         """How far the prediction of a run may be from that of the algorithm."""
         learner, spectrum, count = self.learner, self.spectrum, self.learner.layers
         errors = Errors(ZERO, (self.form.unit * self.trace.sqrt() + self._tiny(ONE, ONE)).upper(), ZERO)
-        reach, label = self.reach, arb(learner.label_bound)
+        reach, label = self.reach, ball(larger_reading(learner.label_bound))
         entered: list[arb] = []
         total, still = ZERO, ZERO  # of the query; of unused rows, which only softmax moves
         for k in range(count):
@@ -171,7 +175,7 @@ class LearnerRun:
 def softmax_attention(learner: LeastSquares, form: Format, deviation: arb) -> Attention:
     """The extra errors of softmax attention whose output weight is off by the relative `deviation` (nu)."""
     d, small, c = learner.features, arb(learner.small), arb(learner.sink)
-    bound, strength = arb(learner.bound), arb(learner.strength)
+    bound, strength = ball(larger_reading(learner.bound)), arb(learner.strength)
     largest = d * bound * bound
     if learner.registers:
         for other in (bound, strength * bound, strength):

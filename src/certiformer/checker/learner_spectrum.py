@@ -23,16 +23,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import lru_cache, reduce
 
 from flint import arb, fmpq
 
-from certiformer.checker.balls import ONE, ZERO, larger, largest, smaller
-from certiformer.checker.rules.refusal import Refused
+from certiformer.kernel.balls import ONE, ZERO, ball, larger, largest, smaller
+from certiformer.kernel.refusal import Refused
 
 CELLS = 64
 MOST_STEPS = 256  # different ones; the time grows with the square
 
+Number = Fraction | float
 Row = list[tuple[arb, arb]]  # growth and reach up to k = 0, 1, ...
 
 
@@ -58,14 +60,14 @@ class Spectrum:
 
 
 @lru_cache(maxsize=8)
-def spectrum(steps: tuple[float, ...], whiten: tuple[float, ...], low: float, high: float) -> Spectrum:
+def spectrum(steps: tuple[float, ...], whiten: tuple[float, ...], low: Number, high: Number) -> Spectrum:
     """The bounds for eigenvalues between `low` and `high`; `low` may be 0 without whitening."""
     count, equal = len(steps), len({*steps}) == 1 and not any(whiten)
     if not equal and count > MOST_STEPS:
         raise Refused(f"the bounds are found for at most {MOST_STEPS} different steps")
     if any(whiten) and not low > 0:
         raise Refused("whitening is bounded for eigenvalues above zero")
-    cells = [_cell(pair, steps, whiten) for pair in _cut(arb(low), arb(high))]
+    cells = [_cell(pair, steps, whiten) for pair in _cut(ball(Fraction(low)).lower(), ball(Fraction(high)).upper())]
     starts = range(1) if equal else range(count)
     rows: list[Row] = [[(ONE, ZERO)] * (count - i + 1) for i in starts]
     left = ZERO
@@ -123,9 +125,9 @@ def _whitened(pair: tuple[arb, arb], beta: arb) -> tuple[arb, arb]:
     return larger(smaller(at_p.lower(), at_q.lower()), ZERO), top.upper()
 
 
-def chebyshev_bound(steps: Sequence[float], lowest: float, highest: float) -> arb | None:
+def chebyshev_bound(steps: Sequence[float], lowest: Number, highest: Number) -> arb | None:
     """The bound of the module docstring, or None where the steps are not those of Chebyshev."""
-    low, high = arb(lowest), arb(highest)
+    low, high = ball(Fraction(lowest)), ball(Fraction(highest))
     count, middle, half = len(steps), (low + high) / 2, (high - low) / 2
     nodes = [1 / (middle + half * (arb.pi() * fmpq(2 * k + 1, 2 * count)).cos()) for k in range(count)]
     deviations = [abs(arb(s) / t - 1).upper() for s, t in zip(sorted(steps), nodes, strict=True)]

@@ -14,8 +14,8 @@ from fractions import Fraction
 
 from flint import arb
 
-from certiformer.checker.balls import ONE, ZERO, ball, larger
-from certiformer.checker.rules.refusal import Refused
+from certiformer.kernel.balls import ONE, ZERO, ball, larger
+from certiformer.kernel.refusal import Refused
 
 
 def logistic(s: arb) -> arb:
@@ -25,7 +25,7 @@ def logistic(s: arb) -> arb:
 def polygon_error(knots: Sequence[float], bends: Sequence[float]) -> arb:
     """An upper bound of the distance.
 
-    >>> from certiformer.checker.balls import working_precision
+    >>> from certiformer.kernel.balls import working_precision
     >>> working_precision()
     >>> round(float(polygon_error([-2.0, 2.0], [0.25, -0.25])), 4)
     0.1192

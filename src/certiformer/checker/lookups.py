@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 from flint import arb
 
-from certiformer.checker.balls import ONE, ZERO, larger
 from certiformer.checker.rounding import Format, NoBound, no_overflow, summation
-from certiformer.checker.rules.refusal import Refused
-from certiformer.checker.weights import Tensor
+from certiformer.kernel.balls import ONE, ZERO, larger
+from certiformer.kernel.refusal import Refused
+from certiformer.kernel.weights import Tensor
 
 
 @dataclass(frozen=True)

@@ -13,10 +13,10 @@ from typing import NamedTuple
 
 from flint import arb
 
-from certiformer.checker.balls import ZERO
 from certiformer.checker.rounding import Format
-from certiformer.checker.rules.refusal import Refused
-from certiformer.checker.weights import Tensor
+from certiformer.kernel.balls import ZERO
+from certiformer.kernel.refusal import Refused
+from certiformer.kernel.weights import Tensor
 from certiformer.target.machine import Machine
 
 QUARTERS = 4

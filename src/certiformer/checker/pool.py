@@ -1,8 +1,8 @@
 """Box leaves on all cores: the tree is cut into pieces that worker processes check independently.
 
-Workers are plain subprocesses (`python -m certiformer.checker.worker`) that read the same folder through the same code and
-answer one line of JSON a piece. They are told the hash of the certificate that this process read and compare it with what
-they read, so that a folder that changes while it is being checked is refused. Small trees are checked in this process.
+Workers are isolated interpreters (`certiformer.isolation`) that run the same code and answer one line of JSON a piece. They
+are sent the bytes that this process has read and never open the folder: they prove what was read here, also when the folder
+changes while it is being checked, and import nothing from it. Small trees are checked in this process.
 """
 
 from __future__ import annotations
@@ -10,21 +10,21 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Callable, Mapping
 from threading import Thread
-from typing import IO
+from typing import BinaryIO, cast
 
 from flint import arb
 
-from certiformer.certificate import Boxes, digest
-from certiformer.certificate.splits import LEAF, root, subtrees
-from certiformer.checker.balls import largest
+from certiformer.certificate import Boxes
 from certiformer.checker.claim import Claim
-from certiformer.checker.problem import Problem
 from certiformer.checker.rules import Refused
-from certiformer.checker.rules.boxes import prove_piece
+from certiformer.checker.worker import send_files
+from certiformer.isolation import WORKER, command, environment
+from certiformer.kernel.balls import largest
+from certiformer.kernel.cover import prove_piece
+from certiformer.kernel.problem import Problem
+from certiformer.kernel.splits import LEAF, root, subtrees
 
 SMALL = 400  # leaves: below this, starting processes costs more than it saves
 MAX_WORKERS = 64
@@ -38,7 +38,7 @@ def _cores() -> int:
 
 def prove_boxes(
     claim: Claim,
-    folder: Path,
+    files: Mapping[str, bytes],
     node: Boxes,
     problem: Problem,
     path: tuple[int, ...],
@@ -63,7 +63,7 @@ def prove_boxes(
     largest = max(1, len(tree) // (PIECES * workers))
     pieces = list(subtrees(tree, problem.domain.dimension, largest))
     queue = [json.dumps({"path": path, "cell": cell, "tree": part.hex()}) for cell, part in pieces]
-    return _run(folder, digest(claim.certificate.to_bytes()), queue, workers, tick)
+    return _run(files, queue, workers, tick)
 
 
 def _tree(claim: Claim, node: Boxes) -> bytes:
@@ -72,22 +72,17 @@ def _tree(claim: Claim, node: Boxes) -> bytes:
     return claim.leaves[node.offset : node.offset + node.length]
 
 
-def _run(folder: Path, seal: str, queue: list[str], workers: int, tick: Callable[[int], None]) -> arb:
+def _run(files: Mapping[str, bytes], queue: list[str], workers: int, tick: Callable[[int], None]) -> arb:
     """Hand the pieces to worker processes, one at a time each; the first refusal stops them all."""
-    command = [sys.executable, "-m", "certiformer.checker.worker", str(folder.resolve()), seal]
-    package = str(Path(__file__).resolve().parents[2])
-    environment = dict(os.environ, PYTHONPATH=os.pathsep.join([package, *filter(None, [os.environ.get("PYTHONPATH")])]))
-    processes = [
-        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
-        for _ in range(min(workers, len(queue)))
-    ]
+    processes = [_start() for _ in range(min(workers, len(queue)))]
     answers: list[arb] = []
     problems: list[str] = []
 
-    def serve(requests: IO[str], replies: IO[str]) -> None:
+    def serve(requests: BinaryIO, replies: BinaryIO) -> None:
         try:
+            send_files(requests, files)
             while queue and not problems:
-                requests.write(queue.pop() + "\n")
+                requests.write(queue.pop().encode() + b"\n")
                 requests.flush()
                 answer = json.loads(replies.readline())
                 if "refused" in answer:
@@ -101,7 +96,8 @@ def _run(folder: Path, seal: str, queue: list[str], workers: int, tick: Callable
             problems.append(f"a worker process of the checker died or answered nonsense ({error})")
 
     expected = len(queue)
-    threads = [Thread(target=serve, args=(process.stdin, process.stdout), daemon=True) for process in processes]
+    pipes = [(cast(BinaryIO, process.stdin), cast(BinaryIO, process.stdout)) for process in processes]
+    threads = [Thread(target=serve, args=both, daemon=True) for both in pipes]
     try:
         for thread in threads:
             thread.start()
@@ -116,3 +112,18 @@ def _run(folder: Path, seal: str, queue: list[str], workers: int, tick: Callable
     if len(answers) != expected:
         raise Refused("not every piece of the cover was answered for")
     return largest(answers)
+
+
+def _start() -> subprocess.Popen[bytes]:
+    """A worker, in a folder that is nobody's and a process group of its own: Ctrl-C is for this process, which ends it."""
+    try:
+        return subprocess.Popen(
+            command(WORKER),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=environment(),
+            cwd=os.path.abspath(os.sep),
+            process_group=0,
+        )
+    except OSError as error:
+        raise Refused(f"no worker process of the checker can be started: {error.strerror}") from None

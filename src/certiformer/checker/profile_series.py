@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from flint import arb
 
-from certiformer.checker import balls
-from certiformer.checker.balls import ONE, ZERO
-from certiformer.checker.functions import point_series
+from certiformer.kernel import balls
+from certiformer.kernel.balls import ONE, ZERO
+from certiformer.kernel.functions import point_series
 from certiformer.target import Program, fold
 
 Series = list[arb]
@@ -50,8 +50,6 @@ class SeriesAlgebra:
         return result
 
     def pow(self, a: Series, n: int) -> Series:
-        if n == 0:  # 1 where a has a value
-            return [ONE] + [ZERO] * self.order if all(x.is_finite() for x in a) else self._undefined()
         # The coefficients of x^n at x = a_0: binom(n, k) a_0^(n-k), zero from k = n + 1 on.
         outer, factor = [], ONE
         for k in range(self.order + 1):
@@ -85,18 +83,20 @@ class SeriesAlgebra:
 
     def max(self, a: Series, b: Series) -> Series:
         gap = a[0] - b[0]
-        if all(x.is_finite() for x in a + b) and (gap > 0 or gap < 0):
-            return a if gap > 0 else b
-        return self._undefined()
+        return (a if gap > 0 else b) if gap > 0 or gap < 0 else self._undefined()
 
     def min(self, a: Series, b: Series) -> Series:
         return self.neg(self.max(self.neg(a), self.neg(b)))
 
-    def where(self, comparison: str, a: Series, b: Series, x: Series, y: Series) -> Series:
+    def compare(self, comparison: str, a: Series, b: Series) -> bool | None:
         gap = a[0] - b[0]
-        if gap > 0 or gap < 0:
-            return x if gap < 0 else y
+        return bool(gap < 0) if gap > 0 or gap < 0 else None
+
+    def select(self, condition: None, x: Series, y: Series) -> Series:
         return self._undefined()
+
+    def undefined(self, value: Series) -> bool:
+        return not all(x.is_finite() for x in value)
 
 
 def derivatives(program: Program, value: arb, order: int) -> list[list[arb]]:

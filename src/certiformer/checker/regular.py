@@ -7,9 +7,9 @@ never closes. The search goes depth first into boxes whose enclosure may be unde
 
 from __future__ import annotations
 
-from certiformer.certificate.splits import Cell, halves, root
-from certiformer.checker.balls import BallDomain, Box, working_precision
-from certiformer.checker.functions import target_forms
+from certiformer.kernel.balls import BallDomain, Box, working_precision
+from certiformer.kernel.functions import target_forms
+from certiformer.kernel.splits import Cell, halves, root
 from certiformer.target import Domain, Program
 
 DEEPEST = 36

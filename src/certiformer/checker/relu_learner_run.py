@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 from flint import arb
 
-from certiformer.checker.balls import HALF, INFINITY, ONE, ZERO, larger, smaller
 from certiformer.checker.rounding import Format, no_overflow
+from certiformer.kernel.balls import HALF, INFINITY, ONE, ZERO, ball, larger, smaller
+from certiformer.target.learner import larger_reading
 from certiformer.target.relu_learner import ReluLearner
 
 
@@ -27,23 +28,23 @@ class RunBounds:
         self.learner, self.form, self.polygon = learner, form, polygon
         self.rate, self.decay, self.threshold = arb(learner.rate), arb(learner.decay), arb(learner.threshold)
         self.root = arb(learner.features).sqrt()
-        self.row = self.root * arb(learner.bound)  # B
+        self.row = self.root * ball(larger_reading(learner.bound))  # B
         self.bends = sum((abs(arb(b)) for b in learner.bends), ZERO) if learner.knots else arb(2)
         edge = larger(abs(arb(learner.knots[0])), abs(arb(learner.knots[-1]))) if learner.knots else ZERO
-        self.offset = edge if learner.knots else arb(learner.label_bound)  # K
+        self.offset = edge if learner.knots else ball(larger_reading(learner.label_bound))  # K
         # Terms that a weight is the sum of: itself, the heads of the gradient, the labels, the decay.
         self.terms = 1 + (len(learner.knots) + 1 if learner.knots else 2) + (1 if learner.decay else 0)
 
     @property
     def factor(self) -> arb:
         """rho: what one exact step does to distances at most; negative room means that there is no such bound below 1."""
-        steep = self.rate * arb(self.learner.spectrum) * (arb("0.25") if self.learner.knots else ONE)
+        steep = self.rate * ball(larger_reading(self.learner.spectrum)) * (arb("0.25") if self.learner.knots else ONE)
         return larger(abs(1 - self.decay).upper(), abs(1 - self.decay - steep).upper())
 
     @property
     def room(self) -> arb:
         """How far the step is from the length 2 at which it stops being a contraction."""
-        steep = self.rate * arb(self.learner.spectrum) * (arb("0.25") if self.learner.knots else ONE)
+        steep = self.rate * ball(larger_reading(self.learner.spectrum)) * (arb("0.25") if self.learner.knots else ONE)
         return (2 - self.decay - steep).lower()
 
     def step(self, norm: arb) -> arb:
@@ -83,7 +84,7 @@ class RunBounds:
     def norms(self) -> list[arb]:
         """W_l for l = 1 .. steps: the smallest of the three bounds of the norm of the exact weights."""
         learner, rho = self.learner, self.factor
-        label = HALF if learner.knots else arb(learner.label_bound)
+        label = HALF if learner.knots else ball(larger_reading(learner.label_bound))
         start = arb(2).log() if learner.knots else label * label / 2  # the objective at w = 0
         penalty = INFINITY
         if learner.threshold:

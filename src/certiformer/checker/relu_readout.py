@@ -11,9 +11,9 @@ from collections.abc import Mapping
 
 from flint import arb, arb_mat
 
-from certiformer.checker.balls import ZERO
-from certiformer.checker.points import Bundle, PointNetwork
-from certiformer.checker.rules.refusal import Refused
+from certiformer.kernel.balls import ZERO
+from certiformer.kernel.points import Bundle, PointNetwork
+from certiformer.kernel.refusal import Refused
 
 _FFN = "blocks.0.ffn"
 

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 
 from flint import arb
 
-from certiformer.checker import taylor
-from certiformer.checker.balls import ZERO, Box, ball
-from certiformer.checker.functions import target_forms
-from certiformer.checker.problem import ProgramFunction
-from certiformer.checker.taylor import Form, Table
+from certiformer.kernel import taylor
+from certiformer.kernel.balls import ZERO, Box, ball
+from certiformer.kernel.functions import target_forms
+from certiformer.kernel.problem import ProgramFunction
+from certiformer.kernel.taylor import Form, Table
 from certiformer.target import Program, RidgeSum, ridge_split
 
 

@@ -21,16 +21,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from flint import arb, arb_mat, fmpq
+from flint import arb, fmpq
 
-from certiformer.checker import stream, taylor
-from certiformer.checker.balls import HALF, ONE, ZERO, BallDomain, Box
-from certiformer.checker.functions import FormAlgebra
-from certiformer.checker.network import Network, gelu
-from certiformer.checker.problem import Function, SelectedOutput
-from certiformer.checker.prototypes import Prototypes
-from certiformer.checker.rules.refusal import Refused
-from certiformer.checker.taylor import Form, Table
+from certiformer.kernel import taylor
+from certiformer.kernel.affine_softmax import Prototypes
+from certiformer.kernel.balls import HALF, ONE, ZERO, BallDomain, Box
+from certiformer.kernel.forward import gelu
+from certiformer.kernel.functions import FormAlgebra
+from certiformer.kernel.network import Network
+from certiformer.kernel.problem import Function, SelectedOutput
+from certiformer.kernel.refusal import Refused
+from certiformer.kernel.shallow import read_layer
+from certiformer.kernel.stream import Stream
+from certiformer.kernel.taylor import Form, Table
 
 # |act(u) - act(v)| <= LIPSCHITZ |u - v|. For gelu: sup |Phi(x) + x phi(x)| = 1.1289... at x = sqrt 2.
 LIPSCHITZ = {"relu": ONE, "gelu": arb(fmpq(113, 100)), "identity": ONE, "sigmoid": arb(fmpq(1, 4))}
@@ -75,41 +78,31 @@ def units_of(left: Function, domain: BallDomain) -> Units:
 
 
 def _from_block(network: Network, output: int, box: Box) -> Units:
-    config, last = network.config, len(network.config["blocks"]) - 1
-    if last < 0 or config["loops"] != 1 or any(block["norm"] for block in config["blocks"]):
+    config = network.config
+    if not config["blocks"] or config["loops"] != 1 or any(block["norm"] for block in config["blocks"]):
         raise Refused("the rule ridges needs blocks without layer norm, applied once")
-    prefix, ffn = f"blocks.{last}.ffn", config["blocks"][last]["ffn"]
-    kind, width = config["readout"]["kind"], config["outputs"]
-    rows = network.read_rows()
-    h = network.embed(taylor.table(network.dimension, 1), box)
-    for b in range(last):
-        h = network.block(h, b, list(range(h.shape[0])))
-    kept = network.attended(h, last, rows)
-    read, read_size = network.matrix("readout.weight")
-    share = arb(fmpq(1, len(rows))) if kind == "mean" else ONE
-    places = [output // width] if kind == "all" else range(len(rows))
-    column = output % width
-    constant = network.tensors["readout.bias"].row()[column]
-    found = Units(ffn["kind"] if ffn else "identity", [ZERO] * network.dimension, constant, ZERO, [])
-    if ffn is None or ffn["residual"]:
-        through = stream.linear(kept, read, read_size)
-        for row in places:
-            slope, offset, error = _entry(through, row, column, box)
-            found = _add_affine(found, Unit(slope, offset, share, error))
-    if ffn is not None:
-        hidden = stream.linear(kept, *network.matrix(f"{prefix}.up"), network.tensors[f"{prefix}.up_bias"].row())
-        down = network.matrix(f"{prefix}.down")[0] * read
-        shift = arb_mat(1, config["width"], network.tensors[f"{prefix}.down_bias"].row()) * read
-        for row in places:
-            found = replace(found, constant=found.constant + share * shift[0, column])
-            for u in range(down.nrows()):
-                if not down[u, column].is_zero():
-                    slope, offset, error = _entry(hidden, row, u, box)
-                    found = _add_unit(found, Unit(slope, offset, share * down[u, column], error), box)
+    reading = read_layer(network.program, box)
+    row, column = divmod(output, reading.affine.shape[1])
+    # A head that writes nothing into this output is no part of it.
+    mixes = [
+        mix
+        for mix in reading.mixes
+        if mix.row == row and any(not mix.values[u, column].is_zero() for u in range(mix.values.nrows()))
+    ]
+    kinds = {mix.kind for mix in mixes} or {"identity"}
+    if len(kinds) > 1 or not kinds <= set(FLAT) | {"identity"}:
+        raise Refused("the rule ridges needs units of one kind behind an affine part")
+    slope, offset, error = _entry(reading.affine, row, column, box)
+    found = _add_affine(Units(kinds.pop(), [ZERO] * box.dimension, ZERO, ZERO, []), Unit(slope, offset, ONE, error))
+    for mix in mixes:
+        for unit in range(mix.values.nrows()):
+            if not mix.values[unit, column].is_zero():
+                slope, offset, error = _entry(mix.arguments, 0, unit, box)
+                found = _add_unit(found, Unit(slope, offset, mix.values[unit, column], error), box)
     return found
 
 
-def _entry(forms: stream.Stream, row: int, column: int, box: Box) -> tuple[list[arb], arb, arb]:
+def _entry(forms: Stream, row: int, column: int, box: Box) -> tuple[list[arb], arb, arb]:
     """Slope, value at the centre and remainder of one entry of a first-order stream."""
     slope = [ZERO] * box.dimension
     for axis, place in enumerate(forms.table.axis):

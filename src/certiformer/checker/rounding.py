@@ -39,10 +39,10 @@ from math import frexp
 
 from flint import arb, arb_mat
 
-from certiformer.checker import stream
-from certiformer.checker.balls import ONE, ZERO, larger
-from certiformer.checker.stream import Stream
 from certiformer.errors import BadInput
+from certiformer.kernel import stream
+from certiformer.kernel.balls import ONE, ZERO, larger
+from certiformer.kernel.stream import Stream
 
 
 class NoBound(Exception):

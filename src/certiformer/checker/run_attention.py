@@ -37,10 +37,10 @@ from functools import reduce
 
 from flint import arb, arb_mat
 
-from certiformer.checker import stream
-from certiformer.checker.balls import ONE, ZERO, larger, largest, smaller
 from certiformer.checker.rounding import Format, NoBound, Rounded, mean_value, summation
-from certiformer.checker.stream import Stream
+from certiformer.kernel import stream
+from certiformer.kernel.balls import ONE, ZERO, larger, largest, smaller
+from certiformer.kernel.stream import Stream
 
 LOWEST = arb(-2000)  # nats: exp of anything lower is replaced by exp of this, which is larger
 

@@ -29,10 +29,7 @@ from typing import Any
 
 from flint import arb, arb_mat
 
-from certiformer.certificate.splits import Cell, halves, root
-from certiformer.checker import rounding, stream, taylor
-from certiformer.checker.balls import INFINITY, ONE, ZERO, BallDomain, Box, larger, largest, working_precision
-from certiformer.checker.network import Network, _mix, gelu
+from certiformer.checker import rounding
 from certiformer.checker.rounding import (
     Format,
     NoBound,
@@ -46,8 +43,13 @@ from certiformer.checker.rounding import (
 from certiformer.checker.run_attention import Omitted, enclosed, hard, softmax
 from certiformer.checker.run_norm import layer_norm
 from certiformer.checker.run_scores import ScoreTable
-from certiformer.checker.stream import Stream
-from certiformer.checker.taylor import Table
+from certiformer.kernel import stream, taylor
+from certiformer.kernel.balls import INFINITY, ONE, ZERO, BallDomain, Box, larger, largest, working_precision
+from certiformer.kernel.forward import gelu, mix, normalised
+from certiformer.kernel.network import Network
+from certiformer.kernel.splits import Cell, halves, root
+from certiformer.kernel.stream import Stream
+from certiformer.kernel.taylor import Table
 
 ORDER = 1
 FEW = 24  # keys: up to here the softmax is enclosed by a quotient of forms, beyond by a fixed mean of the values
@@ -170,7 +172,7 @@ class Walk:
         """The outputs on a box with the errors of a run."""
         network, config = self.network, self.network.config
         h = self._embed(self.monomials(), box)
-        last, everything = network.read_rows(), list(range(h.shape[0]))
+        last, everything = list(network.read_rows), list(range(h.shape[0]))
         steps = [b for _ in range(config["loops"]) for b in range(len(config["blocks"]))]
         for place, b in enumerate(steps):
             h = self._block(h, b, last if place == len(steps) - 1 else everything)
@@ -193,7 +195,7 @@ class Walk:
             error = [(form.unit * size + form.tiny).upper() for size in x.size.entries()]
             x = Rounded(x.value, arb_mat(n, width, error))
         bias = [network.tensors["embed.bias"].row()] * n
-        code = [network._code(t) for t in range(n)]
+        code = [network.code(t) for t in range(n)]
         data = rounding.linear(form, x, self._matrix("embed.weight"), [bias, code])
         data = Rounded(data.value, data.error + self._code_error(code))
         if not network.registers:
@@ -250,7 +252,7 @@ class Walk:
         before, after = (norm if norm and norm["place"] == place else None for place in ("pre", "post"))
         kept = h.rows(rows)
         if attention is not None:
-            out = self._attention(self._norm(h, f"{prefix}.norm.attention", before), prefix, attention, rows)
+            out = self._attention(self._norm(h, f"{prefix}.norm.attention", before), b, rows)
             kept = rounding.plus(self.form, kept, out) if attention["residual"] else out
             kept = self._norm(kept, f"{prefix}.norm.attention", after)
         if ffn is not None:
@@ -290,24 +292,25 @@ class Walk:
             fixed = self._once((name,), lambda: self._norm(h.fixed, name, norm))
             return _Split(fixed, self._norm(h.moving, name, norm))
         scale, shift = (self.network.tensors[f"{name}.{part}"].row() for part in ("scale", "shift"))
-        value = self.network._norm(h.value, name, norm)
+        value = normalised(h.value, arb(norm["epsilon"]), scale, shift)
         return layer_norm(self.form, h, value, scale, shift, arb(norm["epsilon"]))
 
-    def _attention(self, u: Rounded | _Split, prefix: str, attention: dict[str, Any], rows: list[int]) -> Rounded:
+    def _attention(self, u: Rounded | _Split, b: int, rows: list[int]) -> Rounded:
         """All heads side by side, then one sum of products with all output matrices, and the output bias."""
         network, parts, output = self.network, [], []
+        prefix, attention = f"blocks.{b}", network.config["blocks"][b]["attention"]
         for g, group in enumerate(attention["heads"]):
             name = f"{prefix}.attention.groups.{g}"
             for head in range(group["count"]):
-                parts.append(self._head(u, name, head, attention, group, rows))
+                parts.append(self._head(u, b, g, head, rows))
                 output += network.tensors[f"{name}.output"].matrix(head).tolist()
         weights = self._kept((prefix, "output"), lambda: arb_mat(output))
         bias = [network.tensors[f"{prefix}.attention.output_bias"].row()] * len(rows) if attention["bias"] else None
         return rounding.linear(self.form, side_by_side(parts), weights, None if bias is None else [bias])
 
-    def _head(
-        self, u: Rounded | _Split, name: str, head: int, attention: dict, group: dict, rows: list[int]
-    ) -> Rounded:
+    def _head(self, u: Rounded | _Split, b: int, g: int, head: int, rows: list[int]) -> Rounded:
+        attention, name = self.network.config["blocks"][b]["attention"], f"blocks.{b}.attention.groups.{g}"
+        group = attention["heads"][g]
         bias = [f"{name}.{part}_bias" if attention["bias"] else None for part in ("query", "key", "value")]
         q = self._linear(u.rows(rows), f"{name}.query", head, bias=bias[0])
         known = self._lists.get((name, head)) if isinstance(u, _Split) else None
@@ -321,13 +324,14 @@ class Walk:
         scores = ScoreTable(self.form, q, k, attention, group["key"])
         result, light = [], []
         for position, i in enumerate(rows):
-            allowed = [p for p, j in enumerate(whole) if self.network._allowed(name, attention, i, j)]
+            seen = set(self.network.allowed(b, i))
+            allowed = [p for p, j in enumerate(whole) if j in seen]
             omitted = Omitted() if known is None else known.omitted[i]
             if not allowed:
                 result.append(exact_values(stream.constants(v.value.table, arb_mat(1, group["value"]))))
                 light.append({})
                 continue
-            extra = [self.network._score_bias(name, attention, head, i, whole[p]) for p in allowed]
+            extra = [self.network.score_bias(b, g, head, i, whole[p]) for p in allowed]
             values = v if len(allowed) == v.shape[0] else v.rows(allowed)
             mixed, weights = self._mixed(scores, position, allowed, extra, values, attention["kind"], omitted)
             result.append(mixed)
@@ -376,7 +380,7 @@ class Walk:
         if kind == "softmax" and len(allowed) > FEW:
             real = enclosed(scores, v.value)
         else:
-            real = _mix(kind, table.forms(row, allowed, extra), v.value, v.shape[1])
+            real = mix(kind, table.forms(row, allowed, extra), v.value)
         if kind in ("hard", "nearest"):
             return hard(self.form, scores, v, real), [ONE] * len(allowed)
         return softmax(self.form, scores, v, real, omitted)

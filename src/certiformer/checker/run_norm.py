@@ -14,10 +14,10 @@ from __future__ import annotations
 
 from flint import arb, arb_mat
 
-from certiformer.checker import stream, taylor
-from certiformer.checker.balls import ONE, ZERO, smaller
 from certiformer.checker.rounding import Format, NoBound, Rounded, exact_values, no_overflow
-from certiformer.checker.stream import Stream
+from certiformer.kernel import stream, taylor
+from certiformer.kernel.balls import ONE, ZERO, smaller
+from certiformer.kernel.stream import Stream
 
 
 def layer_norm(form: Format, h: Rounded, value: Stream, scale: list[arb], shift: list[arb], epsilon: arb) -> Rounded:

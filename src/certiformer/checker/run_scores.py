@@ -12,11 +12,11 @@ from typing import Any
 
 from flint import arb, arb_mat
 
-from certiformer.checker import stream, taylor
-from certiformer.checker.balls import ONE, ZERO, larger, smaller
 from certiformer.checker.rounding import Format, Rounded, no_overflow, relu
 from certiformer.checker.run_attention import Scores
-from certiformer.checker.stream import Stream
+from certiformer.kernel import stream, taylor
+from certiformer.kernel.balls import ONE, ZERO, larger, smaller
+from certiformer.kernel.stream import Stream
 
 
 class ScoreTable:

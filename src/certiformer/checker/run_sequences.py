@@ -15,13 +15,14 @@ from typing import Any
 
 from flint import arb, arb_mat
 
-from certiformer.checker import rounding, stream, taylor
-from certiformer.checker.balls import Box, largest, working_precision
-from certiformer.checker.points import PointNetwork
+from certiformer.checker import rounding
 from certiformer.checker.rounding import NoBound, Rounded, exact_values, format_of, stacked
 from certiformer.checker.run_error import RunBound, Walk
-from certiformer.checker.stream import Stream
-from certiformer.checker.taylor import Table
+from certiformer.kernel import stream, taylor
+from certiformer.kernel.balls import Box, largest, working_precision
+from certiformer.kernel.points import PointNetwork
+from certiformer.kernel.stream import Stream
+from certiformer.kernel.taylor import Table
 
 # Each score takes about a tenth of a millisecond, each number of the stream some microseconds.
 MOST_SCORES, MOST_NUMBERS = 30_000, 100_000
@@ -62,7 +63,7 @@ class _Letters(Walk):
         rows, width = network.tensors["embed.weight"].shape
         weight = network.tensors["embed.weight"].matrix()
         hull = [_hull([weight[x, c] for x in range(rows)]) for c in range(width)]
-        codes = [network._code(t) for t in range(network.tokens)]
+        codes = [network.code(t) for t in range(network.tokens)]
         middle = arb_mat([[h.mid() for h in hull]] * network.tokens)
         around = arb_mat([[h.rad() for h in hull]] * network.tokens)
         letters = exact_values(Stream(tab, {0: middle}, around))
@@ -70,14 +71,15 @@ class _Letters(Walk):
         data = rounding.plus(self.form, letters, placed)
         return stacked(self._registers(tab), data) if network.registers else data
 
-    def _head(self, u: Any, name: str, head: int, attention: dict, group: dict, rows: list[int]) -> Rounded:
+    def _head(self, u: Any, b: int, g: int, head: int, rows: list[int]) -> Rounded:
+        attention, name = self.network.config["blocks"][b]["attention"], f"blocks.{b}.attention.groups.{g}"
         alike = attention["mask"] == "none" and attention["score_bias"] == "none" and not attention["bias"]
         alike = alike and not any(self.network.tensors[f"{name}.query"].data)
         asked = rows[:1] if alike else rows
         self._scores += len(asked) * u.shape[0]
         if self._scores > MOST_SCORES:
             raise NoBound(f"more than {MOST_SCORES:,} scores would have to be enclosed")
-        result = super()._head(u, name, head, attention, group, asked)
+        result = super()._head(u, b, g, head, asked)
         return stacked(*[result] * len(rows)) if alike and len(rows) > 1 else result
 
 

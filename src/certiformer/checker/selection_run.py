@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 from flint import arb
 
-from certiformer.checker.balls import ZERO, larger
 from certiformer.checker.relu_learner_run import RunBounds
 from certiformer.checker.rounding import Format, no_overflow
+from certiformer.kernel.balls import ZERO, ball, larger
+from certiformer.target.learner import larger_reading
 from certiformer.target.relu_learner import ReluLearner
 from certiformer.target.selection import Selection
 
@@ -49,7 +50,7 @@ def _single(learner: Selection, rate: float, decay: float) -> ReluLearner:
 def _loss_error(learner: Selection, form: Format, row: arb, norm: arb, error: arb) -> arb:
     """|loss of the run - loss| for weights of this norm at most in the run, themselves wrong by `error`."""
     d, count = learner.features, learner.rows
-    size = norm * row + arb(learner.label_bound)  # S
+    size = norm * row + ball(larger_reading(learner.label_bound))  # S
     faint = form.tiny * (1 + norm + row + size)
     score = form.gamma(d + 1) * size + 4 * (d + 2) * faint
     value = 6 * form.gamma(d + form.divide + 4) * size + 32 * (d + 2) * count * faint  # times 1 / m

@@ -28,10 +28,10 @@ from math import factorial
 
 from flint import arb, fmpq
 
-from certiformer.checker import taylor
-from certiformer.checker.balls import HALF, INFINITY, ONE, ZERO, Box, smaller
 from certiformer.checker.ridges import Unit
-from certiformer.checker.taylor import Form, Table
+from certiformer.kernel import taylor
+from certiformer.kernel.balls import HALF, INFINITY, ONE, ZERO, Box, smaller
+from certiformer.kernel.taylor import Form, Table
 
 CRAMER, DIP = arb(fmpq(109, 100)), arb(fmpq(17, 100))
 # Beyond this argument a gelu is left out of the list of units: it is relu up to exp(-40), 4e-18.

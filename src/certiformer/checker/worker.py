@@ -1,23 +1,36 @@
-"""A worker process of the checker: reads a run folder, checks the pieces of its cover that it is given.
+"""A worker process of the checker: is given the files of a run folder, checks the pieces of its cover that it is sent.
 
-One JSON request a line on standard input, one JSON answer a line on standard output; see `checker.pool`.
+On standard input a line of JSON with the names and sizes of the files, their bytes, and then one JSON request a line; on
+standard output one JSON answer a line. A worker opens no file of the folder; see `checker.pool`.
 """
 
 from __future__ import annotations
 
 import json
-import signal
 import sys
-from pathlib import Path
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, BinaryIO
 
-from certiformer.certificate import Boxes, Inner, digest
+from certiformer.certificate import Boxes, Inner
 from certiformer.checker.claim import Claim, read_claim
-from certiformer.checker.points import FiniteProblem
-from certiformer.checker.problem import Problem
 from certiformer.checker.rules import Refused, stated_bound, subproblems
-from certiformer.checker.rules.boxes import prove_piece
 from certiformer.errors import BadInput
+from certiformer.kernel.cover import prove_piece
+from certiformer.kernel.points import FiniteProblem
+from certiformer.kernel.problem import Problem
+
+
+def send_files(stream: BinaryIO, files: Mapping[str, bytes]) -> None:
+    """What a worker reads first."""
+    stream.write(json.dumps({name: len(data) for name, data in files.items()}).encode() + b"\n")
+    for data in files.values():
+        stream.write(data)
+    stream.flush()
+
+
+def receive_files(stream: BinaryIO) -> dict[str, bytes]:
+    """The inverse of `send_files`."""
+    return {name: stream.read(size) for name, size in json.loads(stream.readline()).items()}
 
 
 def _descend(claim: Claim, path: list[int]) -> tuple[Boxes, Problem]:
@@ -50,20 +63,17 @@ def _answer(node: Boxes, problem: Problem, request: dict[str, Any]) -> dict[str,
     return {"upper": [str(mantissa), str(exponent)], "leaves": count}
 
 
-def main(directory: str, seal: str) -> None:
-    """The worker: one JSON request a line in, one JSON answer a line out."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which ends its workers
+def main() -> None:
+    """The worker: the files, then one JSON request a line in, one JSON answer a line out."""
     try:
-        claim = read_claim(Path(directory))
+        claim = read_claim(receive_files(sys.stdin.buffer))
         if not isinstance(claim, Claim):
             raise Refused("a claim about a compiled program has no boxes")
-        if digest(claim.certificate.to_bytes()) != seal:
-            raise Refused("the certificate changed while it was being checked")
     except (Refused, BadInput) as problem:
         print(json.dumps({"refused": str(problem)}), flush=True)
         return
     known: dict[tuple[int, ...], tuple[Boxes, Problem]] = {}
-    for line in sys.stdin:
+    for line in sys.stdin.buffer:
         request = json.loads(line)
         path = tuple(request["path"])
         try:
@@ -73,7 +83,3 @@ def main(directory: str, seal: str) -> None:
         except (Refused, BadInput) as problem:
             answer = {"refused": str(problem)}
         print(json.dumps(answer), flush=True)
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:3])

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json as json_format
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from tyro.conf import Positional, UseAppendAction, arg
 
+from certiformer.cli.audit_files import require_file, write_file
 from certiformer.cli.options import Flag, OptionalFile
 from certiformer.cli.terminal import Terminal
 from certiformer.errors import BadInput
@@ -87,8 +87,10 @@ class Options:
         UseAppendAction[tuple[str, ...]], arg(metavar="CONDITION", help_behavior_hint="(repeatable)")
     ] = ()
     """exit with 1 if a figure meets a condition, for instance "spectral_norm > 10" """
-    out: Annotated[str | None, arg(metavar="FILE.html", help_behavior_hint="")] = None
-    """draw the report there"""
+    out: Annotated[str | None, arg(metavar="FILE", help_behavior_hint="")] = None
+    """write the report there, too: FILE.html a page with pictures, FILE.json data, FILE.md Markdown"""
+    force: Flag = False
+    """replace an existing FILE"""
     config: OptionalFile = None
     """read flags from a TOML file; flags given here win"""
     json: Flag = False
@@ -103,11 +105,14 @@ def run(options: Options, terminal: Terminal) -> int:
 
     conditions = [parse_condition(text) for text in options.fail_if]
     given, config = _given(options), _config(options)
+    if options.out is not None:
+        require_file(options.out, options.force, options.path, options.compare)
     found = _audited(options.path, given, config, terminal)
     other = None if options.compare is None else _audited(options.compare, given, config, terminal)
     met = [condition.text for condition in conditions if condition.is_met(figures(found))]
     if options.out is not None:
-        _draw(found, options.out, terminal)
+        write_file(options.out, options.force, _data(found, other, met), found, met)
+        terminal.note(f"wrote {options.out}")
     if terminal.json:
         terminal.emit(_data(found, other, met))
     else:
@@ -166,14 +171,6 @@ def _config(options: Options) -> dict[str, Any]:
         except ValueError:
             entries[name] = value
     return {name: value for name, value in entries.items() if value is not None}
-
-
-def _draw(found: Audit, place: str, terminal: Terminal) -> None:
-    from certiformer.report.audit_page import write_audit
-
-    path = Path(place)
-    path.write_text(write_audit(found.to_json()), encoding="utf-8")
-    terminal.note(f"drew {path}")
 
 
 def _data(found: Audit, other: Audit | None, met: list[str]) -> dict[str, Any]:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import io
-import shutil
-import sys
 from statistics import median
 from typing import TYPE_CHECKING
 
-from certiformer.cli.terminal import WIDTHS, Terminal, has_colour
+from certiformer.cli.terminal import Terminal
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -46,7 +43,7 @@ def say_comparison(first: Audit, second: Audit, terminal: Terminal) -> None:
         table.add_row(name, _number(ours), _number(theirs), ratio)
     terminal.say()
     terminal.fact("compared", f"with {second.path}", "strong")
-    _print(table, terminal)
+    terminal.table(table)
     for each in data["theorems"]:
         before, after = each["verdict"]
         if before != after:
@@ -87,7 +84,7 @@ def _say_layers(found: Audit, terminal: Terminal) -> None:
         times = f" x{layer.repeats}" if layer.repeats > 1 else ""
         table.add_row(f"{number}{times}", *_layer_cells(layer))
     terminal.say()
-    _print(table, terminal)
+    terminal.table(table)
     if len(layers) > LAYERS:
         terminal.say(f"... and {len(layers) - LAYERS} layers more (--json and --out have all)")
 
@@ -119,7 +116,7 @@ def _say_theorems(found: Audit, terminal: Terminal) -> None:
         name = each.id.rpartition(".")[2]
         table.add_row(Text(name), Text(each.verdict, TONES[each.verdict]), _number(each.value), Text(says))
     terminal.say()
-    _print(table, terminal)
+    terminal.table(table)
     terminal.say()
 
 
@@ -134,23 +131,6 @@ def _table(*names: str) -> Table:
     if names[1] == "verdict":
         table.columns[1].justify = "left"
     return table
-
-
-def _print(table: Table, terminal: Terminal) -> None:
-    from rich.console import Console
-
-    width = min(max(shutil.get_terminal_size((100, 24)).columns, WIDTHS[0]), WIDTHS[1])
-    buffer = io.StringIO()
-    coloured = has_colour(sys.stdout)
-    console = Console(
-        file=buffer,
-        width=width,
-        force_terminal=coloured,
-        color_system="standard" if coloured else None,
-        no_color=not coloured,
-    )
-    console.print(table)
-    terminal.say("\n".join(line.rstrip() for line in buffer.getvalue().rstrip().splitlines()))
 
 
 def _number(value: float | None) -> str:

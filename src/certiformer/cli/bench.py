@@ -25,6 +25,8 @@ EXAMPLES = """
   certiformer bench check --json          # one JSON object
   certiformer bench compile --quick       # a few programs against Tracr
   certiformer bench train                 # training 1,000 models, against PyTorch one by one
+  certiformer bench soundness             # an attack on the checker: forged folders, malformed files, planted faults
+  certiformer bench soundness --trials 1000000 --seed 7 --workers 8
 
 exit codes: 0 every figure was reached, 1 one was not, 2 there are no benchmarks here
 """
@@ -46,6 +48,23 @@ class Options:
     """print one JSON object"""
     quiet: Flag = False
     """no progress"""
+    trials: Annotated[int | None, arg(metavar="N", help_behavior_hint="(for soundness)")] = None
+    """how many forgeries, sources and forms together"""
+    mutants: Annotated[int | None, arg(metavar="N", help_behavior_hint="(for soundness)")] = None
+    """how many planted faults"""
+    malformed: Annotated[int | None, arg(metavar="N", help_behavior_hint="(for soundness)")] = None
+    """how many malformed folders"""
+    seed: Annotated[int | None, arg(metavar="S", help_behavior_hint="(for soundness)")] = None
+    """what is drawn"""
+    kind: Annotated[str | None, arg(metavar="KINDS", help_behavior_hint="(for soundness)")] = None
+    """kinds of claim, with commas; --list names them"""
+    workers: Annotated[int | None, arg(metavar="N", help_behavior_hint="(for soundness)")] = None
+    """how many processes"""
+    bases: Annotated[str | None, arg(metavar="DIR", help_behavior_hint="(for soundness)")] = None
+    """keep the honest folders here, and use those that are there"""
+
+
+NUMBERED = ("trials", "mutants", "malformed", "seed", "kind", "workers", "bases")  # passed on where they are given
 
 
 def run(options: Options, terminal: Terminal) -> int:
@@ -53,6 +72,7 @@ def run(options: Options, terminal: Terminal) -> int:
     del terminal
     script = find_script(options.name, Path(certiformer.__file__).resolve().parents[2])
     flags = [f"--{name}" for name in ("quick", "list", "json", "quiet") if getattr(options, name)]
+    flags += [f"--{name}={value}" for name in NUMBERED if (value := getattr(options, name)) is not None]
     package = str(Path(certiformer.__file__).resolve().parents[1])
     path = os.pathsep.join([package, *filter(None, [os.environ.get("PYTHONPATH")])])
     command = [sys.executable, str(script), *options.cases, *flags]

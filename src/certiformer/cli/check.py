@@ -1,4 +1,4 @@
-"""`certiformer check`: the independent checker and nothing else (no JAX, no NumPy, no search).
+"""`certiformer check`: the checker and nothing else (no JAX, no NumPy, no search).
 
 For a compiled program with few inputs, a run on all of them comes after the verdict and beside it; `--proof-only` omits it.
 """
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from tyro.conf import Positional, arg
 
-from certiformer.certificate import description_of
+from certiformer.certificate import json_number
 from certiformer.cli.options import Flag
 from certiformer.cli.progress import progress_for
 from certiformer.cli.terminal import Terminal
@@ -28,7 +28,7 @@ EXAMPLES = """
   certiformer check runs/sines --workers 1        # in this process only
   certiformer check runs/reverse                  # a compiled program; fewer than 2 million inputs are also run, each
 
-exit codes: 0 certified, 1 refused or refuted, 2 not a run folder or invalid, 3 nothing is claimed
+exit codes: 0 certified by this very check, 1 refused or refuted, 2 not a run folder, 3 nothing is claimed
 """
 
 
@@ -50,9 +50,11 @@ class Options:
 
 def run(options: Options, terminal: Terminal) -> int:
     """Check and say what was found; returns the exit code."""
+    from certiformer.certificate import DESCRIPTIONS, PROGRAM
     from certiformer.checker import check
-    from certiformer.compiled.files import is_compiled
+    from certiformer.disk import recover
 
+    recover(options.directory)
     if options.workers is not None and options.workers < 1:
         raise BadInput(f"--workers is at least 1, not {options.workers}")
     began = time.monotonic()
@@ -63,8 +65,9 @@ def run(options: Options, terminal: Terminal) -> int:
 
         verdict = check(options.directory, workers=options.workers, progress=confirmed)
     seconds = time.monotonic() - began
-    if is_compiled(options.directory) or description_of(options.directory) is not None:
-        return _compiled(verdict, options, seconds, terminal)
+    subject = _subject(options.directory)
+    if subject in (PROGRAM, *DESCRIPTIONS):
+        return _compiled(verdict, subject == PROGRAM, options, seconds, terminal)
     if terminal.json:
         terminal.emit(_facts(verdict, options.directory, seconds))
     else:
@@ -72,12 +75,21 @@ def run(options: Options, terminal: Terminal) -> int:
     return verdict.exit_code
 
 
-def _compiled(verdict: Verdict, options: Options, seconds: float, terminal: Terminal) -> int:
+def _subject(directory: str) -> str | None:
+    """The file that the certificate is about, or None where that cannot be said and the folder was refused."""
+    from certiformer.certificate import read_certificate
+
+    try:
+        return read_certificate(directory).subject
+    except BadInput:
+        return None
+
+
+def _compiled(verdict: Verdict, program: bool, options: Options, seconds: float, terminal: Terminal) -> int:
     """A compiled program: the verdict, then the run; a wrong answer here is a failure whatever was proved."""
     from certiformer.cli.check_compiled import describe, run_every_input
-    from certiformer.compiled.files import is_compiled
 
-    wanted = is_compiled(options.directory) and verdict.outcome in ("proved", "undecided") and not options.proof_only
+    wanted = program and verdict.outcome in ("proved", "undecided") and not options.proof_only
     ran = run_every_input(options.directory, terminal) if wanted else None
     if terminal.json:
         terminal.emit({**_facts(verdict, options.directory, seconds), "run": ran})
@@ -97,8 +109,8 @@ def _facts(verdict: Verdict, directory: str, seconds: float) -> dict[str, object
     return {
         "outcome": verdict.outcome,
         "level": verdict.level,
-        "upper": None if verdict.upper is None else float(verdict.upper),
-        "lower": None if verdict.lower is None else float(verdict.lower),
+        "upper": None if verdict.upper is None else json_number(verdict.upper),
+        "lower": None if verdict.lower is None else json_number(verdict.lower),
         "reason": verdict.reason,
         "sentence": verdict.sentence,
         "rules": _rules(verdict),
@@ -135,4 +147,4 @@ def _recorded_program(verdict: Verdict, terminal: Terminal) -> None:
         return
     lines = [line for text in programs_of(verdict.claim.target) for line in text.splitlines()]
     if sum(map(len, lines)) > 400:
-        terminal.facts("program", lines)
+        terminal.listing("program", lines)

@@ -19,10 +19,13 @@ if TYPE_CHECKING:
 def run_every_input(directory: str, terminal: Terminal) -> dict[str, Any] | None:
     """Run the transformer on all inputs where they are fewer than two million; None where they are not."""
     from certiformer.compiled.program import load_compiled
-    from certiformer.errors import BadInput
+    from certiformer.errors import MALFORMED, BadInput
     from certiformer.rasp.inputs import count_inputs
 
-    compiled = load_compiled(directory)
+    try:
+        compiled = load_compiled(directory)
+    except MALFORMED as problem:  # of a claim that is left undecided nothing was read so far
+        raise BadInput(f"the program in {directory} cannot be run: {problem}") from None
     count = count_inputs(compiled.vocab, compiled.length)
     from certiformer.compiled.exhaustive import can_be_exhausted, exhaust
 

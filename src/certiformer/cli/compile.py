@@ -77,17 +77,17 @@ class Options:
 
 def run(options: Options, terminal: Terminal) -> int:
     """Compile, certify, write and report; returns the exit code."""
-    from certiformer.compiled.files import check_program_place
+    from certiformer.compiled.files import program_place
 
     request = _request(options)
     out = Path(options.out) if options.out is not None else Path("runs") / request.name
-    check_program_place(out, options.force)
-    if not terminal.json:
-        _announce(request, terminal)
-    compiled, seconds = _compile(request, options, terminal)
-    compiled.directory = out
-    extra = _drawing(compiled, terminal) if options.show else {}
-    compiled.save(out, force=options.force, extra=extra)
+    with program_place(out, options.force):
+        if not terminal.json:
+            _announce(request, terminal)
+        compiled, seconds = _compile(request, options, terminal)
+        compiled.directory = out
+        extra = _drawing(compiled, terminal) if options.show else {}
+        compiled.save(out, force=options.force, extra=extra)
     facts = _facts(compiled, seconds)
     if not terminal.json:
         _describe(compiled, seconds, terminal)
@@ -103,6 +103,9 @@ def run(options: Options, terminal: Terminal) -> int:
 def _request(options: Options) -> Request:
     from certiformer.compiled.make import Request
     from certiformer.compiled.sources import read_source, read_vocab
+
+    if options.seed < 0:
+        raise BadInput(f"--seed is a whole number from 0 up, not {options.seed}")
 
     source = read_source(options.program)
     vocab = source.vocab if options.vocab is None else tuple(read_vocab(options.vocab))
@@ -235,6 +238,6 @@ def _describe_folder(compiled: CompiledProgram, terminal: Terminal) -> None:
     place = shlex.quote(str(folder))
     example = " ".join(str(token) for token in (compiled.vocab * 3)[: min(3, compiled.length)])
     commands = [f"certiformer check {place}", f"certiformer run {place} {shlex.quote(example)}"]
-    comments = ["the independent checker alone", "tokens in, tokens out"]
+    comments = ["the checker alone", "tokens in, tokens out"]
     width = max(map(len, commands))
     terminal.facts("next", [f"{c:<{width}}   # {why}" for c, why in zip(commands, comments, strict=True)])

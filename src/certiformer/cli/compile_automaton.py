@@ -30,6 +30,8 @@ An automaton file has start, accept and transitions = [[state, symbol, next], ..
 exit codes: 0 certified, 2 a mistake in the expression, the file or the flags, 3 compiled but not proved
 """
 
+LONGEST_PATH = 250  # characters; a longer text cannot name a file everywhere, and is an expression
+
 
 @dataclass(kw_only=True)
 class Options:
@@ -60,19 +62,19 @@ def run(options: Options, terminal: Terminal) -> int:
     from certiformer.certificate import AUTOMATON
     from certiformer.compiler.automata import compile_automaton, notes
     from certiformer.compiler.automata.store import RULES, automaton_files
-    from certiformer.compiler.folder import require_place, save_computation
+    from certiformer.compiler.folder import computation_place, save_computation
 
     began = time.monotonic()
     if options.length is None:
         raise BadInput("--length says how many symbols a word may have, for instance --length 1000")
     automaton, name = _automaton(options)
     out = Path(options.out) if options.out is not None else Path("runs") / name
-    compiled = compile_automaton(automaton, options.length, options.form, options.dtype)
-    require_place(out, AUTOMATON, options.force)
-    for note in notes(automaton):
-        terminal.note(f"note: {note}")
-    files, rule = automaton_files(compiled), RULES[compiled.form]
-    certificate = save_computation(files, rule, out, options.force)
+    with computation_place(out, AUTOMATON, options.force):
+        compiled = compile_automaton(automaton, options.length, options.form, options.dtype)
+        for note in notes(automaton):
+            terminal.note(f"note: {note}")
+        files, rule = automaton_files(compiled), RULES[compiled.form]
+        certificate = save_computation(files, rule, out, options.force)
     sentence = import_module(f"certiformer.checker.rules.{rule}").sentence(files)
     hidden = sum(block.ffn.width for block in compiled.config.blocks if block.ffn is not None)
     sizes = {
@@ -104,7 +106,7 @@ def _automaton(options: Options) -> tuple[Automaton, str]:
     from certiformer.compiler.automata import from_expression, read_automaton
 
     source = options.source
-    if source.endswith(".toml") or Path(source).is_file():
+    if source.endswith(".toml") or (len(source) < LONGEST_PATH and Path(source).is_file()):
         if options.alphabet is not None:
             raise BadInput("--alphabet is for regular expressions; the alphabet of a file is written in the file")
         return read_automaton(source), Path(source).stem

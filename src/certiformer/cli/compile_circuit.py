@@ -47,14 +47,14 @@ def run(options: Options, terminal: Terminal) -> int:
     from certiformer.certificate import GATES
     from certiformer.checker.rules.chain_of_thought_circuit import sentence as sentence_of
     from certiformer.compiler.circuits import compile_circuit, read_circuit
-    from certiformer.compiler.folder import require_place
+    from certiformer.compiler.folder import computation_place
 
     began = time.monotonic()
     circuit = read_circuit(options.file)
     out = Path(options.out) if options.out is not None else Path("runs") / Path(options.file).stem
-    require_place(out, GATES, options.force)
-    compiled = compile_circuit(circuit, options.dtype)
-    certificate = compiled.save(out, options.force)
+    with computation_place(out, GATES, options.force):
+        compiled = compile_circuit(circuit, options.dtype)
+        certificate = compiled.save(out, options.force)
     sentence = sentence_of(compiled.files())
     sizes = {"inputs": len(circuit.inputs), "gates": len(circuit.gates), "outputs": len(circuit.outputs)}
     sizes |= {"width": compiled.config.width, "hidden": 8}

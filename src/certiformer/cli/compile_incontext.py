@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import time
 from dataclasses import dataclass, fields
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -82,27 +83,28 @@ class Options:
 def run(options: Options, terminal: Terminal) -> int:
     """Compile, certify, write and report; returns the exit code."""
     from certiformer.certificate import LEARNER
-    from certiformer.compiler.folder import require_place
+    from certiformer.compiler.folder import computation_place
     from certiformer.compiler.incontext import Request, compile_learner, describe, save_learner
 
     began = time.monotonic()
     out = Path(options.out) if options.out is not None else Path("runs") / options.learner
-    require_place(out, LEARNER, options.force)
     known = {field.name for field in fields(Request)}
     given = {field.name: getattr(options, field.name) for field in fields(options)}
-    learner = describe(Request(**{name: value for name, value in given.items() if name in known}))
-    compiled = compile_learner(learner)
-    certificate = save_learner(compiled, out, options.force)
+    with computation_place(out, LEARNER, options.force):
+        learner = describe(Request(**{name: value for name, value in given.items() if name in known}))
+        compiled = compile_learner(learner)
+        certificate = save_learner(compiled, out, options.force)
+    sentence = import_module(f"certiformer.checker.rules.{learner.rule}").sentence(compiled.files())
     seconds = round(time.monotonic() - began, 3)
     sizes = _sizes(compiled)
     if terminal.json:
         facts = {"outcome": certificate.outcome.value, "level": certificate.level, "reason": certificate.reason}
-        facts |= {"sentence": learner.sentence, "learner": learner.learner, "features": learner.features}
+        facts |= {"sentence": sentence, "learner": learner.learner, "features": learner.features}
         facts |= {"rows": learner.rows, "bound": certificate.upper, **sizes, "dtype": learner.dtype}
         terminal.emit({**facts, "seconds": seconds, "directory": str(out)})
     else:
         proved = certificate.level == 2
-        terminal.fact("certified" if proved else "not proved", learner.sentence, "good" if proved else "weak")
+        terminal.fact("certified" if proved else "not proved", sentence, "good" if proved else "weak")
         terminal.fact("proof", certificate.reason)
         passes = f" applied {sizes['loops']} times" if sizes["loops"] > 1 else ""
         blocks = f"{sizes['blocks']} block{'s' if sizes['blocks'] > 1 else ''}{passes}"

@@ -62,17 +62,17 @@ class Options:
 def run(options: Options, terminal: Terminal) -> int:
     """Compile, certify, write and report; returns the exit code."""
     from certiformer.certificate import MACHINE
-    from certiformer.compiler.folder import files_of, require_place
+    from certiformer.compiler.folder import computation_place, files_of
     from certiformer.compiler.machines import notes, read_machine
 
     began = time.monotonic()
     machine = read_machine(options.file)
     out = Path(options.out) if options.out is not None else Path("runs") / Path(options.file).stem
-    require_place(out, MACHINE, options.force)
-    for note in notes(machine):
-        terminal.note(f"note: {note}")
-    compiled = _compiled(machine, options)
-    certificate = compiled.save(out, options.force)
+    with computation_place(out, MACHINE, options.force):
+        for note in notes(machine):
+            terminal.note(f"note: {note}")
+        compiled = _compiled(machine, options)
+        certificate = compiled.save(out, options.force)
     config = compiled.config
     rule = import_module(f"certiformer.checker.rules.{options.form.replace('-', '_')}_machine")
     sentence = rule.sentence(files_of(config, compiled.tensors, MACHINE, machine.to_text()))

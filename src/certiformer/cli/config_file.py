@@ -9,12 +9,12 @@ import difflib
 import tomllib
 import typing
 from dataclasses import fields
-from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any
 
 from certiformer.cli.number_lists import is_number_list, spread
 from certiformer.errors import BadInput
+from certiformer.reading import read_text
 
 _FRACTION = type("Fraction", (str,), {})  # the text of a TOML number with a decimal point
 
@@ -22,7 +22,7 @@ _FRACTION = type("Fraction", (str,), {})  # the text of a TOML number with a dec
 def read_config(kind: type, verb: str, path: str) -> dict[str, Any]:
     """The values of the file by field of the options `kind`; unknown keys and wrong types are refused."""
     try:
-        data = tomllib.loads(Path(path).read_text(encoding="utf-8"), parse_float=_FRACTION)
+        data = tomllib.loads(read_text(path).replace("\r\n", "\n"), parse_float=_FRACTION)
     except OSError as problem:
         raise BadInput(f"--config {path} cannot be read: {problem.strerror}") from None
     except (ValueError, RecursionError) as problem:
@@ -43,8 +43,8 @@ def read_config(kind: type, verb: str, path: str) -> dict[str, Any]:
 def peek(path: str) -> dict[str, Any]:
     """What the file holds, or nothing when it cannot be read: `read_config` says why."""
     try:
-        return tomllib.loads(Path(path).read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
+        return tomllib.loads(read_text(path).replace("\r\n", "\n"))
+    except (BadInput, OSError, ValueError, RecursionError):
         return {}
 
 
@@ -66,7 +66,7 @@ def _converted(value: Any, wanted: Any, key: str, path: str) -> Any:
     if wanted is str and type(value) in (str, int, _FRACTION):
         return str(value)
     if wanted is float and type(value) in (int, _FRACTION):
-        return float(value)
+        return float(str(value))  # as on the command line, where 400 digits are infinite
     if type(value) is wanted:
         return value
     words = {str: "a text", float: "a number", int: "a whole number", bool: "true or false"}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,22 +29,26 @@ def run(options: Options, terminal: Terminal) -> int:
     """Show everything once; the exit code is 0 when the honest run is accepted and the broken one is not."""
     del options
     from certiformer import search
+    from certiformer.disk import scratch
 
-    with tempfile.TemporaryDirectory(prefix="certiformer-") as scratch:
+    with scratch() as place:
+        folder = place.fresh()
         terminal.say(
             f'1. A function becomes a transformer:  build "{FORMULA}" --on "{BOX}" --eps {TOLERANCE} --method voronoi'
         )
         with progress_for(terminal) as progress:
             built = search.build(
-                FORMULA, on=BOX, eps=TOLERANCE, method="voronoi", out=Path(scratch, "sines"), progress=progress
+                FORMULA, on=BOX, eps=TOLERANCE, method="voronoi", out=folder / "sines", progress=progress
             )
         _describe_run(built, terminal)
         registers = built.summary()["registers"]
-        terminal.say(f"\n2. One of its weights is moved: the value of one of {registers:,} registers, by {MOVED_BY:g}.")
+        terminal.page(
+            f"\n2. One of its weights is moved: the value of one of {registers:,} registers, by {MOVED_BY:g}."
+        )
         terminal.say("   Every hash is recomputed, so that the folder looks untouched.")
-        verdict = _break_and_check(built, Path(scratch, "broken"))
+        verdict = _break_and_check(built, folder / "broken")
         _describe_verdict(verdict, terminal)
-    terminal.say("\nNothing was left on disk. Now yours:")
+    terminal.page("\nNothing was left on disk. Now yours:")
     terminal.say(f'  certiformer build "{FORMULA}" --on "{BOX}" --eps {TOLERANCE}')
     return 0 if built.certified and not verdict.accepted else 1
 
@@ -67,6 +70,7 @@ def _break_and_check(built: Run, folder: Path) -> Verdict:
 
     from certiformer.certificate import CERTIFICATE, CONFIG, LEAVES, MODEL, TARGET, digest
     from certiformer.checker import check
+    from certiformer.disk import put_folder
     from certiformer.model import Transformer
     from certiformer.model.store import tensors_to_bytes
 
@@ -79,7 +83,5 @@ def _break_and_check(built: Run, folder: Path) -> Verdict:
     files[MODEL] = tensors_to_bytes(broken)
     seals = {name: digest(content) for name, content in files.items()}
     files[CERTIFICATE] = replace(built.certificate, seals=seals).to_bytes()
-    folder.mkdir()
-    for name, content in files.items():
-        (folder / name).write_bytes(content)
+    put_folder(folder, files)
     return check(folder)

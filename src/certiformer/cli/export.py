@@ -66,14 +66,17 @@ def run(options: Options, terminal: Terminal) -> int:
     """Export and say where to; returns the exit code."""
     from certiformer.cli.export_compiled import prepared
     from certiformer.compiled.files import is_compiled
+    from certiformer.disk import recover, refuse_own_input
     from certiformer.export import default_place, write
     from certiformer.model import load
 
     source = Path(options.directory)
+    recover(source)
     if not source.is_dir():
         raise BadInput(f"{options.directory} is not a folder")
     notes = read_notes(source)
     out = default_place(source, options.to) if options.out is None else Path(options.out)
+    refuse_own_input(out, source)
     model, labels = load(source), None
     if is_compiled(source):
         model, labels, notes = prepared(source, model, options.to, notes)
@@ -98,9 +101,18 @@ def run(options: Options, terminal: Terminal) -> int:
 
 def read_notes(folder: Path) -> dict[str, str]:
     """What the export will say about its origin: the hash of the weights and, for a proved run, the claim."""
-    from certiformer.certificate import CERTIFICATE, CONFIG, MODEL, TARGET, Certificate, digest, read_bytes
+    from certiformer.certificate import (
+        CERTIFICATE,
+        CONFIG,
+        MODEL,
+        PROGRAM,
+        TARGET,
+        digest,
+        read_bytes,
+        read_certificate,
+    )
     from certiformer.cli import export_compiled
-    from certiformer.compiled.files import SEALED, is_compiled
+    from certiformer.compiled.files import SEALED
     from certiformer.export.card import SCOPE
     from certiformer.report import verdict
     from certiformer.target import any_target_from_text, sentence_of
@@ -108,8 +120,8 @@ def read_notes(folder: Path) -> dict[str, str]:
     notes = {"certiformer_version": __version__, "model_sha256": digest(_weights(folder / MODEL))}
     if not (folder / CERTIFICATE).is_file():
         return notes
-    certificate = Certificate.from_bytes(read_bytes(folder / CERTIFICATE))
-    compiled = is_compiled(folder)
+    certificate = read_certificate(folder)
+    compiled = certificate.subject == PROGRAM
     _refuse_foreign_seals(folder, certificate, SEALED if compiled else (MODEL, CONFIG, TARGET))
     notes["recorded"] = verdict(certificate.outcome.value, certificate.level, checked=False)
     if certificate.outcome.value != "proved":

@@ -59,8 +59,8 @@ def prepared(
 def _report(folder: Path, dtype: str | None, refusal: str) -> MarginReport:
     from certiformer.certificate import CIRCUIT, CONFIG, MODEL, PROGRAM, read_bytes
     from certiformer.checker.margin import prove_margin
-    from certiformer.checker.rules.refusal import Refused
-    from certiformer.checker.weights import read_model
+    from certiformer.kernel.refusal import Refused
+    from certiformer.kernel.weights import read_model
 
     try:
         config, tensors = read_model(read_bytes(folder / CONFIG), read_bytes(folder / MODEL))

@@ -7,7 +7,7 @@
 | 2 | bad usage, bad input, or an *invalid* claim |
 | 3 | undecided, or proved by the search only; a study whose jobs are not all done |
 | 70 | a defect of certiformer (`CERTIFORMER_DEBUG=1` shows where) |
-| 130, 141 | interrupted; nobody reads the output any more |
+| 130, 143, 141 | interrupted by Ctrl-C; ended by SIGTERM, after the same clean-up; nobody reads the output any more |
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from importlib import import_module
 
 from certiformer._version import __version__
+from certiformer.cli.signals import ending_signals_interrupt, interrupted_code
 from certiformer.cli.terminal import Terminal
 from certiformer.errors import BadInput, MissingExtra
 
@@ -28,7 +29,7 @@ VERBS = {
     "run": "tokens in, tokens out of a compiled program; attention and debugger",
     "prove": "bound the error of a transformer that you bring",
     "audit": "say which theorems hold for a trained checkpoint, with every constant",
-    "check": "ask the independent checker about a run folder",
+    "check": "ask the checker about a run folder",
     "show": "the claim of a run folder in one sentence, and what it does not say",
     "export": "hand the transformer to ONNX, PyTorch or Hugging Face",
     "theorem": "the theorems behind it all: statements, assumptions, sources",
@@ -44,7 +45,7 @@ usage: certiformer VERB ...        (certiformer VERB --help has the flags and mo
 
 start here:
   certiformer build "sin(x1)+sin(x2)" --on "[0,2*pi]^2" --eps 0.1   # a function becomes a proved transformer
-  certiformer check runs/sin-x1-sin-x2                              # an independent program checks the proof
+  certiformer check runs/sin-x1-sin-x2                              # derives every step of the proof again
   certiformer show runs/sin-x1-sin-x2                               # what is claimed, and what is not
   certiformer compile reverse --length 16                           # a program becomes a proved transformer
   certiformer run runs/reverse "a b c"                              # tokens in, tokens out
@@ -55,7 +56,7 @@ start here:
 # What a verb works on beside its usual thing; each has a module of its own.
 KINDS = {"compile": ("machine", "automaton", "circuit", "incontext"), "rates": ("pod", "show")}
 UNLISTED = ("demo",)  # what `python -m certiformer` runs
-BUG_CODE, INTERRUPTED_CODE, CLOSED_PIPE_CODE = 70, 130, 141
+BUG_CODE, CLOSED_PIPE_CODE = 70, 141
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -63,17 +64,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     terminal = Terminal(given)
     try:
-        code = _dispatch(given, terminal)
+        with ending_signals_interrupt():
+            code = _dispatch(given, terminal)
     except SystemExit:  # never ours: code 0 must mean what it says
         code = terminal.error("the target's own code ended the program; a target may only compute", 2)
     except (BadInput, MissingExtra) as problem:
         code = terminal.error(str(problem), 2)
-    except KeyboardInterrupt:
-        code = terminal.error("interrupted", INTERRUPTED_CODE)
+    except KeyboardInterrupt as interrupt:
+        code = terminal.error("interrupted", interrupted_code(interrupt))
     except BrokenPipeError:  # whoever read our output has gone
         code = CLOSED_PIPE_CODE
     except OSError as problem:
         code = terminal.error(_system_sentence(problem), 2)
+    except MemoryError:
+        code = terminal.error("this needs more memory than there is; ask for something smaller", 2)
+    except RecursionError:
+        code = terminal.error("something in the input is nested too deeply", 2)
     except Exception as defect:
         code = _defect(defect, terminal)
     terminal.close()
@@ -84,7 +90,7 @@ def _dispatch(given: list[str], terminal: Terminal) -> int:
     if len(given) > 1 and given[0] == "help":
         given = [given[1], "--help"]
     if not given or given[0] in ("-h", "--help", "help"):
-        terminal.say(overview())
+        terminal.page(overview())
         return 0
     verb, rest = given[0], given[1:]
     if verb in ("--version", "-V"):
@@ -130,7 +136,3 @@ def _defect(defect: Exception, terminal: Terminal) -> int:
     sentence = f"this is a defect of certiformer, not of your input ({type(defect).__name__}: {first})"
     advice = "please report it with the command and what CERTIFORMER_DEBUG=1 prints"
     return terminal.error(f"{sentence}; {advice}", BUG_CODE)
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

@@ -9,7 +9,7 @@ from typing import Any
 
 from certiformer.errors import BadInput
 
-_RANGE = re.compile(r"(-?\d+):(-?\d+)(?::(\d+))?")
+_RANGE = re.compile(r"(-?[0-9]{1,18}):(-?[0-9]{1,18})(?::([0-9]{1,18}))?")
 LONGEST = 10_000  # numbers of one range
 
 

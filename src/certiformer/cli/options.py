@@ -6,16 +6,17 @@ import contextlib
 import io
 import os
 import re
-import sys
 from collections.abc import Sequence
 from dataclasses import fields
+from itertools import pairwise
 from typing import Annotated, Any
 
 import tyro
 from tyro.conf import arg
 
 from certiformer.cli.config_file import peek, read_config
-from certiformer.cli.terminal import Terminal
+from certiformer.cli.terminal import LONGEST_SENTENCE, Terminal
+from certiformer.errors import BadInput
 
 Flag = Annotated[bool, arg(help_behavior_hint="")]
 """A switch that is off unless it is given."""
@@ -25,12 +26,14 @@ OptionalFolder = Annotated[str | None, arg(metavar="DIR", help_behavior_hint="")
 OptionalFile = Annotated[str | None, arg(metavar="FILE.toml", help_behavior_hint="")]
 
 _BOX_LINES = re.compile(r"[╭╮╰╯│─┌┐└┘|]+|^\++|-{3,}|\+-+|\x1b\[[0-9;]*m", re.MULTILINE)
+MAX_DIGITS = 300
 _FOOTER = re.compile(r"For full helptext.*", re.DOTALL)
 
 
 def parse(module: Any, verb: str, arguments: Sequence[str], terminal: Terminal) -> Any:
     """The options of a verb (`module` has its `Options`, `SUMMARY` and `EXAMPLES`), or the exit code when there is nothing
     to run: 0 after help, 2 after a usage error."""
+    _refuse_endless_numbers(arguments)
     given = [_as_value(argument) for argument in arguments]
     default = _defaults(module.Options, verb, given)
     if os.environ.get("NO_COLOR"):
@@ -49,16 +52,26 @@ def parse(module: Any, verb: str, arguments: Sequence[str], terminal: Terminal) 
     except SystemExit as stop:
         if stop.code:
             return _usage_error(errors.getvalue(), terminal)
-        terminal.say(f"\nexamples:\n{module.EXAMPLES.rstrip()}")
+        terminal.page(f"\nexamples:\n{module.EXAMPLES.rstrip()}")
         return 0
     return _stripped(options)
 
 
+def _refuse_endless_numbers(arguments: Sequence[str]) -> None:
+    """One sentence for a flag whose number has more digits than anything here can mean; Python would refuse it, too."""
+    for flag, value in pairwise([*arguments, ""]):
+        flag, sign, joined = flag.partition("=")
+        digits = (joined if sign else value).lstrip("+-")
+        if flag.startswith("--") and len(digits) > MAX_DIGITS and digits.isdigit():
+            raise BadInput(f"{flag} is a number of {len(digits):,} digits; at most {MAX_DIGITS} are read")
+
+
 def _usage_error(message: str, terminal: Terminal) -> int:
     """tyro's own words for a reader, one object for a program."""
-    if terminal.json:
+    if terminal.json or len(message) > LONGEST_SENTENCE:  # tyro repeats a value, however long it is
         return terminal.error(one_line(message), 2)
-    sys.stderr.write(message)
+    for line in message.rstrip("\n").split("\n"):
+        terminal.complain(line)
     return 2
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from certiformer.cli.progress import progress_for
+from certiformer.cli.signals import interrupted_code
 from certiformer.cli.terminal import Terminal
 
 if TYPE_CHECKING:
@@ -24,8 +25,8 @@ def carry_out(command: Callable[..., Run], terminal: Terminal) -> int:
     try:
         with progress_for(terminal) as progress:
             run = command(progress=progress)
-    except KeyboardInterrupt:
-        return terminal.error(f"interrupted; the same command resumes: {terminal.command}", 130)
+    except KeyboardInterrupt as interrupt:
+        return terminal.error(_interruption(interrupt, terminal.command), interrupted_code(interrupt))
     if run.directory is not None and run.model is not None:
         write_report(run, terminal, checked=run.level == 2)
     if terminal.json:
@@ -35,6 +36,14 @@ def carry_out(command: Callable[..., Run], terminal: Terminal) -> int:
     return run.outcome.exit_code(run.level)
 
 
+def _interruption(interrupt: KeyboardInterrupt, command: str) -> str:
+    from certiformer.disk import can_go_on
+
+    if can_go_on(interrupt):
+        return f"interrupted; the same command goes on from what is kept: {command}"
+    return f"interrupted, and nothing is kept; the same command begins again: {command}"
+
+
 def claim_of(run: Run) -> str:
     """The claim in one sentence."""
     from certiformer.target import sentence_of
@@ -42,17 +51,18 @@ def claim_of(run: Run) -> str:
     return sentence_of(run.target, run.certificate.epsilon)
 
 
-def write_report(run: Run, terminal: Terminal, *, checked: bool) -> Path | None:
-    """Draw `report.html` into the run folder; a picture that fails never spoils a proof."""
+def write_report(run: Run, terminal: Terminal, *, checked: bool, folder: Path | None = None) -> Path | None:
+    """Draw `report.html` into `folder`, or else the run folder; a picture that fails never spoils a proof."""
     from certiformer import report
-    from certiformer.certificate import write_atomically
+    from certiformer.disk import write_atomically
     from certiformer.search.finite_report import finite_report_data
     from certiformer.search.report_data import report_data
     from certiformer.target import FiniteTarget
 
-    if run.directory is None:
+    folder = folder or run.directory
+    if folder is None:
         return None
-    path = run.directory / REPORT
+    path = folder / REPORT
     collect = finite_report_data if isinstance(run.target, FiniteTarget) else report_data
     try:
         write_atomically(path, report.write(collect(run, checked=checked)).encode("utf-8"))
@@ -95,7 +105,7 @@ def _result_line(run: Run, word: str) -> str:
     if word == "certified":
         return claim
     if word == NUMERICAL:
-        return f"{NUMERICAL}: {claim[0].lower()}{claim[1:]} The independent checker was not asked."
+        return f"{NUMERICAL}: {claim[0].lower()}{claim[1:]} The checker was not asked."
     return f"{reason[:1].upper()}{reason[1:]}. The claim was: {claim[0].lower()}{claim[1:]}"
 
 
@@ -161,7 +171,7 @@ def next_commands(run: Run, directory: str) -> list[str]:
     """What a reader may want to type now."""
     folder = shlex.quote(directory)
     commands = [f"certiformer check {folder}", f"certiformer show {folder} --open"]
-    comments = ["the independent checker alone", "what is claimed and what is not, with pictures"]
+    comments = ["the checker alone", "what is claimed and what is not, with pictures"]
     if run.outcome.value == "undecided":
         comments[0] = "confirms that nothing is claimed"
     width = max(map(len, commands))

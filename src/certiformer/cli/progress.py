@@ -11,7 +11,7 @@ import time
 from types import TracebackType
 from typing import Any, Protocol, Self
 
-from certiformer.cli.terminal import Terminal, is_screen
+from certiformer.cli.terminal import Terminal, is_screen, visible
 
 VERBS = {"construct": "constructing", "search": "searching", "check": "checking"}
 PAUSE = 5.0  # seconds between two plain lines
@@ -82,9 +82,9 @@ class _Bar(_Silent):
         from rich.progress import Progress as RichProgress
 
         self.bars = RichProgress(
-            TextColumn("{task.description:<13}"),
+            TextColumn("{task.description:<13}", markup=False),
             BarColumn(bar_width=28),
-            TextColumn("{task.fields[note]}"),
+            TextColumn("{task.fields[note]}", markup=False),
             TimeElapsedColumn(),
             TextColumn("left"),
             TimeRemainingColumn(),
@@ -98,8 +98,8 @@ class _Bar(_Silent):
             if self.task is not None:
                 self.bars.remove_task(self.task)
             self.stage = stage
-            self.task = self.bars.add_task(VERBS.get(stage, stage), total=total, note="")
-        self.bars.update(self.task, completed=done, total=total, note=note)
+            self.task = self.bars.add_task(visible(VERBS.get(stage, stage)), total=total, note="")
+        self.bars.update(self.task, completed=done, total=total, note=visible(note))
 
     def __enter__(self) -> Self:
         self.bars.start()

@@ -73,6 +73,8 @@ class Common:
     """the folder to write (default: runs/rates-STUDY); a run that was stopped goes on there"""
     csv: Annotated[str | None, arg(metavar="FILE.csv", help_behavior_hint="")] = None
     """write the rows of all finished jobs there, too"""
+    force: Flag = False
+    """replace an existing FILE.csv"""
     tracker: Annotated[str | None, arg(metavar="NAME", help_behavior_hint="")] = None
     """tell wandb, trackio, mlflow or a FILE.jsonl how it goes"""
     config: OptionalFile = None
@@ -120,13 +122,13 @@ def run(options: Options, terminal: Terminal) -> int:
         terminal.emit({"studies": STUDIES, "others": KINDS})
         return 0
     width = max(map(len, STUDIES)) + 2
-    terminal.say("studies (certiformer rates STUDY --help has the flags of each):\n")
+    terminal.page("studies (certiformer rates STUDY --help has the flags of each):\n")
     for name, line in STUDIES.items():
-        terminal.say(f"  {terminal.paint(name.ljust(width), 'strong')}{line}")
-    terminal.say("\nbeside them:\n")
+        terminal.entry(name, width, line)
+    terminal.page("\nbeside them:\n")
     for name, line in KINDS.items():
-        terminal.say(f"  {terminal.paint(name.ljust(width), 'strong')}{line}")
-    terminal.say(f"\nexamples:\n{EXAMPLES.rstrip()}")
+        terminal.entry(name, width, line)
+    terminal.page(f"\nexamples:\n{EXAMPLES.rstrip()}")
     return 0
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -115,9 +116,12 @@ def _print(found: Pod, ranks: int, terminal: Terminal) -> None:
         terminal.fact("note", found.note, "weak")
 
 
+_COUNT = re.compile("[0-9]{1,9}")
+
+
 def _window(text: str) -> tuple[int, int]:
     first, colon, last = text.partition(":")
-    if not colon or not first.strip().isdigit() or not last.strip().isdigit():
+    if not colon or not all(_COUNT.fullmatch(end.strip()) for end in (first, last)):
         raise BadInput(f"--window is two whole numbers such as 2:16, not {text!r}")
     return int(first), int(last)
 

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
+import shutil
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from certiformer.certificate import parse_json, read_bytes
 from certiformer.cli.progress import progress_for
 from certiformer.cli.rates_tables import say_result
+from certiformer.cli.signals import interrupted_code
 from certiformer.cli.terminal import Terminal
+from certiformer.disk import Workplace, names_in, put_folder, refuse_taken_file
 from certiformer.errors import BadInput
 
 if TYPE_CHECKING:
@@ -20,7 +25,7 @@ if TYPE_CHECKING:
 
 RUN, STORE = "run.json", "store"  # what was asked, written before anything else; and the finished jobs
 WRITTEN = ("report.html", "result.json", "tables.md", "tables.tex", RUN, STORE)
-UNFINISHED, INTERRUPTED = 3, 130
+UNFINISHED = 3
 
 
 @dataclass(frozen=True)
@@ -37,16 +42,20 @@ def run_study(study: Study, options: Any, terminal: Terminal) -> int:
     chosen = study.options(**{each.name: getattr(options, each.name) for each in fields(study.options)})
     jobs = study.jobs(chosen)
     out = Path(options.out if options.out is not None else f"runs/rates-{study.name}")
-    require_place(out, study.name)
-    out.mkdir(parents=True, exist_ok=True)
+    if options.csv is not None:
+        refuse_taken_file(Path(options.csv), options.force)
     asked = {"study": study.name, "command": terminal.command, "options": _writable(asdict(chosen))}
-    (out / RUN).write_text(json.dumps(asked, indent=1) + "\n", encoding="utf-8")
-    try:
-        done = _measure(study, jobs, options, out, terminal)
-    except KeyboardInterrupt:
-        kept = f"what was finished is in {options.store or out / STORE}"
-        return terminal.error(f"interrupted; {kept}, and the same command goes on: {terminal.command}", INTERRUPTED)
-    data, notes = _written(study, chosen, done, out)
+    question = (json.dumps(asked, indent=1) + "\n").encode("utf-8")
+    with Workplace(out):
+        try:
+            with _study_folder(out, study.name, question):
+                done = _measure(study, jobs, options, out, terminal)
+        except KeyboardInterrupt as interrupt:
+            place = Path(options.store or out / STORE)
+            kept = f"what was finished is in {place}, and the same command goes on"
+            sentence = f"interrupted; {kept if place.exists() else 'nothing was finished'}: {terminal.command}"
+            return terminal.error(sentence, interrupted_code(interrupt))
+        data, notes = _written(study, chosen, done, out, question)
     seconds = round(time.monotonic() - began, 3)
     if terminal.json:
         terminal.emit({**data, "seconds": seconds, "directory": str(out), "notes": notes})
@@ -55,6 +64,24 @@ def run_study(study: Study, options: Any, terminal: Terminal) -> int:
     for note in notes:
         terminal.note(f"note: {note}")
     return 0 if data["jobs"]["done"] == data["jobs"]["total"] else UNFINISHED
+
+
+@contextmanager
+def _study_folder(out: Path, name: str, question: bytes) -> Iterator[None]:
+    """The folder of a study, made if it is missing and removed again if nothing was finished in it."""
+    require_place(out, name)
+    made = not names_in(out)
+    if made:
+        put_folder(out, {RUN: question})
+    try:
+        yield
+    except BaseException:
+        if made and not any((out / STORE / "chunks").glob("*.parquet")):
+            (out / RUN).unlink(missing_ok=True)
+            shutil.rmtree(out / STORE, ignore_errors=True)
+            with suppress(OSError):  # somebody has put something else into it
+                out.rmdir()
+        raise
 
 
 def _measure(study: Study, jobs: Sequence[Job], options: Any, out: Path, terminal: Terminal) -> Finished:
@@ -72,7 +99,7 @@ def _measure(study: Study, jobs: Sequence[Job], options: Any, out: Path, termina
             rows = run_jobs(jobs, store, options.engine, options.workers, report, tracker)
         if options.csv is not None:
             functions = {job.function for job in jobs}
-            count = to_csv(store, options.csv, functions.pop() if len(functions) == 1 else None)
+            count = to_csv(store, options.csv, functions.pop() if len(functions) == 1 else None, options.force)
             terminal.note(f"wrote {count:,} rows to {options.csv}")
         return Finished(rows, standing_of(store, jobs))
 
@@ -105,7 +132,7 @@ def standing_of(store: Store, jobs: Sequence[Job]) -> dict[str, Any]:
     }
 
 
-def _written(study: Study, chosen: Any, done: Finished, out: Path) -> tuple[dict[str, Any], list[str]]:
+def _written(study: Study, chosen: Any, done: Finished, out: Path, question: bytes) -> tuple[dict[str, Any], list[str]]:
     from certiformer.report.rates_data import plain
     from certiformer.report.rates_files import write_study
 
@@ -117,7 +144,7 @@ def _written(study: Study, chosen: Any, done: Finished, out: Path) -> tuple[dict
             *data["limits"],
             f"{gone} of {done.jobs['total']} jobs gave no result; run it again to add them.",
         ]
-    _, notes = write_study(data, out)
+    _, notes = write_study(data, out, {RUN: question})
     return data, notes
 
 
@@ -132,7 +159,7 @@ def require_place(out: Path, name: str) -> None:
     """Refuse a folder that holds anything but an earlier run of the same study."""
     if out.exists() and not out.is_dir():
         raise BadInput(f"{out} is a file; a run of a study is a folder")
-    present = {path.name for path in out.iterdir()} if out.exists() else set()
+    present = names_in(out)
     foreign = {each for each in present if each not in WRITTEN and not each.startswith(("figure-", "."))}
     if present and (foreign or RUN not in present):
         raise BadInput(f"{out} is not empty and not an earlier run of a study; choose another --out")
@@ -143,9 +170,8 @@ def require_place(out: Path, name: str) -> None:
 def study_of(folder: Path) -> str:
     """Which study a folder belongs to."""
     try:
-        found = json.loads((folder / RUN).read_text(encoding="utf-8"))
-        return str(found["study"])
-    except (OSError, ValueError, TypeError, KeyError):
+        return str(parse_json(read_bytes(folder / RUN), RUN)["study"])
+    except (BadInput, TypeError, KeyError):
         raise BadInput(f"{folder / RUN} does not say which study this is; choose another --out") from None
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json as json_format
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from tyro.conf import Positional, arg
 
+from certiformer.certificate import parse_json, read_bytes
 from certiformer.cli.options import Flag
 from certiformer.cli.rates_tables import say_faults, say_slopes, say_table
 from certiformer.cli.terminal import Terminal
@@ -43,6 +43,8 @@ class Options:
     """ask DuckDB (needs the extra sql)"""
     csv: Annotated[str | None, arg(metavar="FILE.csv", help_behavior_hint="")] = None
     """write all rows there"""
+    force: Flag = False
+    """replace an existing FILE.csv"""
     rows: Annotated[int, arg(metavar="N")] = 12
     """how many rows are shown"""
     json: Flag = False
@@ -66,7 +68,7 @@ def run(options: Options, terminal: Terminal) -> int:
         if options.csv is not None:
             from certiformer.sweep import to_csv
 
-            count = to_csv(store, options.csv)
+            count = to_csv(store, options.csv, force=options.force)
             terminal.note(f"wrote {count:,} rows to {options.csv}")
         return _show(store, Path(options.directory), options, terminal)
 
@@ -198,7 +200,7 @@ def _ask(store: Store, sql: str, terminal: Terminal) -> int:
 def _result(folder: Path) -> dict[str, Any] | None:
     """The result beside the store, if there is one that can be read."""
     try:
-        found = json_format.loads((folder / RESULT).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        found = parse_json(read_bytes(folder / RESULT), RESULT)
+    except BadInput:
         return None
     return found if isinstance(found, dict) else None

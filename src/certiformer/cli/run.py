@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from tyro.conf import Positional, arg
 
-from certiformer.certificate import AUTOMATON, GATES, LEARNER, MACHINE, description_of
+from certiformer.certificate import AUTOMATON, GATES, LEARNER, MACHINE, read_certificate
 from certiformer.cli.options import Flag, OptionalText
 from certiformer.cli.run_tables import pattern_lines, table_lines, trace_lines
 from certiformer.cli.terminal import Terminal
@@ -70,8 +70,10 @@ def run(options: Options, terminal: Terminal) -> int:
     """Run the transformer and print; returns the exit code."""
     from certiformer.compiled import load_compiled
     from certiformer.compiled.sources import read_input
+    from certiformer.disk import recover
 
-    kind = KINDS.get(description_of(options.directory) or "")
+    recover(options.directory)
+    kind = KINDS.get(read_certificate(options.directory).subject)
     if kind is not None:
         return import_module(f"certiformer.cli.run_{kind}").run(options, terminal)
     refuse_flags(options, "a compiled program", "tokens", "attention", "trace", "variable", "out", "force")
@@ -115,13 +117,11 @@ def _patterns(compiled: CompiledProgram, xs: list[Any]) -> list[dict[str, Any]]:
 
 
 def _page(compiled: CompiledProgram, xs: list[Any], path: Path, force: bool) -> Path:
-    from certiformer.certificate import write_atomically
     from certiformer.compiled.circuit_data import circuit_data
+    from certiformer.disk import put_file
     from certiformer.report.circuit_page import write_circuit
 
-    if path.exists() and (path.is_dir() or not force):
-        raise BadInput(f"{path} already exists; add --force to replace it or choose another --out")
-    write_atomically(path, write_circuit(circuit_data(compiled, xs)).encode("utf-8"))
+    put_file(path, write_circuit(circuit_data(compiled, xs)).encode("utf-8"), force)
     return path
 
 
@@ -141,7 +141,8 @@ def _describe(
     for line in table_lines(list(map(spell, xs)), list(map(spell, outputs))):
         terminal.say(line)
     for pattern in patterns:
-        terminal.say(f"\n{pattern['name']}")
+        terminal.say()
+        terminal.fact("head", pattern["name"])
         for line in pattern_lines(list(map(spell, xs)), pattern["weights"]):
             terminal.say(line)
     if trace is not None:

@@ -32,6 +32,6 @@ def run(options: Options, terminal: Terminal) -> int:
         longest = max((len(gate.name) for gate in circuit.gates), default=0)
         for gate in circuit.gates:
             how = f"table {gate.table}" + (f" of {', '.join(gate.operands)}" if gate.operands else "")
-            terminal.say(f"{gate.name:<{longest}}  {gates[gate.name]}  {how}")
+            terminal.say(f"  {gate.name:<{longest}}  {gates[gate.name]}  {how}")
     terminal.fact("outputs", " ".join(f"{name}={bit}" for name, bit in zip(circuit.outputs, outputs, strict=True)))
     return 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from certiformer.cli.terminal import Terminal
@@ -14,7 +13,7 @@ if TYPE_CHECKING:
 
 def run(options: Options, terminal: Terminal) -> int:
     """Predict with the learner of a folder; returns the exit code."""
-    from certiformer.certificate import CERTIFICATE, Certificate, read_bytes
+    from certiformer.certificate import read_certificate
     from certiformer.cli.run import refuse_flags
     from certiformer.compiler.incontext import load_learner, read_context, read_queries
 
@@ -27,7 +26,7 @@ def run(options: Options, terminal: Terminal) -> int:
     queries = read_queries(options.query, learner.features)
     outputs = compiled.outputs(x, y, queries)
     predictions = outputs[:, 0].astype(float).tolist()
-    certificate = Certificate.from_bytes(read_bytes(Path(options.directory) / CERTIFICATE))
+    certificate = read_certificate(options.directory)
     unproved = [] if certificate.level == 2 else [f"the claim of this folder is not proved: {certificate.reason}"]
     remarks = [*unproved, *compiled.remarks(x, y, queries)]
     facts = compiled.facts(x, y, outputs)
@@ -44,7 +43,7 @@ def run(options: Options, terminal: Terminal) -> int:
     if not terminal.quiet:
         for name, value in facts.items():
             terminal.fact(name, _spelled(value))
-        covered = "the certificate covers this context" if not remarks else "; ".join(remarks)
+        covered = "the recorded claim covers this context" if not remarks else "; ".join(remarks)
         terminal.fact("rows", f"{len(x):,} of at most {learner.rows:,}; {covered}", "" if remarks else "good")
     return 0
 

@@ -24,7 +24,7 @@ class SearchOptions:
     rule: Literal["auto", "boxes", "theorem", "sum", "ridges"] = "auto"
     """the kind of proof; auto tries the cheap ones first"""
     level: Literal[1, 2] = 2
-    """2 ends with the independent checker, 1 stops after the float64 search"""
+    """2 ends with the checker, 1 stops after the float64 search"""
     boxes: Annotated[int, arg(metavar="N", help_behavior_hint="(default: 2,000,000)")] = 2_000_000
     """give up the search after N boxes"""
     seconds: Annotated[float, arg(metavar="S", help_behavior_hint="(default: 600)")] = 600.0

@@ -1,8 +1,9 @@
-"""`certiformer show`: what a run folder says about itself. It believes the folder; `check` does not."""
+"""`certiformer show`: what a run folder says about itself. Nothing is checked here, and nothing is called proved."""
 
 from __future__ import annotations
 
 import shlex
+import tempfile
 import webbrowser
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,10 +11,9 @@ from typing import Annotated, Any
 
 from tyro.conf import Positional, arg
 
-from certiformer.certificate import description_of
 from certiformer.cli.options import Flag
 from certiformer.cli.terminal import Terminal
-from certiformer.errors import BadInput
+from certiformer.errors import MALFORMED, BadInput
 
 SUMMARY = "Say what a run folder claims, in one sentence, and what it does not claim."
 EXAMPLES = """
@@ -23,6 +23,7 @@ EXAMPLES = """
 
 exit codes: 0 done, 2 not a run folder
 """
+CLAIMED = "claimed, not checked: "
 
 
 @dataclass(kw_only=True)
@@ -32,7 +33,7 @@ class Options:
     directory: Annotated[Positional[str], arg(metavar="DIR")]
     """the run folder"""
     open: Flag = False
-    """open report.html in the browser, drawing it first if it is missing"""
+    """draw the report from the files of the folder and open it in the browser"""
     json: Flag = False
     """print one JSON object"""
     quiet: Flag = False
@@ -41,13 +42,28 @@ class Options:
 
 def run(options: Options, terminal: Terminal) -> int:
     """Read the folder and say what it holds; returns the exit code."""
-    from certiformer.compiled.files import is_compiled
+    from certiformer.disk import recover
+    from certiformer.kernel.refusal import Refused
 
-    if is_compiled(options.directory):
+    recover(options.directory)
+    try:
+        return _shown(options, terminal)
+    except (BadInput, Refused) as problem:
+        raise BadInput(str(problem)) from None
+    except MALFORMED as problem:
+        what = f"{type(problem).__name__}: {str(problem)[:200]}"
+        raise BadInput(f"{options.directory} holds files that are not those of a finished run ({what})") from None
+
+
+def _shown(options: Options, terminal: Terminal) -> int:
+    from certiformer.certificate import DESCRIPTIONS, PROGRAM, read_certificate
+
+    subject = read_certificate(options.directory).subject
+    if subject == PROGRAM:
         from certiformer.cli.show_compiled import show_compiled
 
         return show_compiled(options.directory, options.open, terminal)
-    if description_of(options.directory) is not None:
+    if subject in DESCRIPTIONS:
         from certiformer.cli.show_computation import show_computation
 
         return show_computation(options.directory, terminal)
@@ -66,25 +82,22 @@ def run(options: Options, terminal: Terminal) -> int:
 def read_facts(directory: str) -> dict[str, Any]:
     """Everything `show` says, as JSON data; nothing is verified beyond the shape of the files."""
     from certiformer.certificate import (
-        CERTIFICATE,
         CONFIG,
         LEAVES,
         MODEL,
         TARGET,
-        Certificate,
         read_bytes,
+        read_certificate,
         rules_used,
     )
-    from certiformer.certificate.splits import LEAF
-    from certiformer.checker.weights import read_model
+    from certiformer.kernel.splits import LEAF
+    from certiformer.kernel.weights import read_model
     from certiformer.report import NOT_CLAIMED, NOT_CLAIMED_OF_ROWS, verdict
     from certiformer.target import FiniteTarget, any_target_from_text, sentence_of
     from certiformer.target.anything import place_of, programs_of
 
     folder = Path(directory)
-    if not (folder / CERTIFICATE).is_file():
-        raise BadInput(f"{directory} is not the folder of a finished run: it has no {CERTIFICATE}")
-    certificate = Certificate.from_bytes(read_bytes(folder / CERTIFICATE))
+    certificate = read_certificate(folder)
     target = any_target_from_text(read_bytes(folder / TARGET))
     model = read_bytes(folder / MODEL)
     config, tensors = read_model(read_bytes(folder / CONFIG), model)
@@ -94,6 +107,7 @@ def read_facts(directory: str) -> dict[str, Any]:
     groups = [group for block in config["blocks"] if block["attention"] for group in block["attention"]["heads"]]
     return {
         "sentence": sentence_of(target, certificate.epsilon),
+        "checked": False,
         "recorded": verdict(certificate.outcome.value, certificate.level, checked=False),
         "outcome": certificate.outcome.value,
         "level": certificate.level,
@@ -124,38 +138,53 @@ def read_facts(directory: str) -> dict[str, Any]:
     }
 
 
+def say_recorded(facts: dict[str, Any], terminal: Terminal) -> None:
+    """The outcome that the folder records, as no more than that."""
+    level = f" at level {facts['level']}" if facts["outcome"] == "proved" else ""
+    reason = f": {facts['reason']}" if facts["reason"] else ""
+    decides = f"certiformer check {shlex.quote(facts['directory'])}"
+    terminal.fact("recorded", f"{facts['outcome']}{level}{reason} (recorded, not checked; `{decides}` decides)")
+
+
 def _describe(facts: dict[str, Any], terminal: Terminal) -> None:
-    from certiformer.cli.outcome import TONES, bracket_line, sizes_text
+    from certiformer.cli.outcome import bracket_line, sizes_text
     from certiformer.report.numbers import bound_text, size_text
 
     terminal.fact("claim", facts["sentence"], "strong")
-    reason = f": {facts['reason']}" if facts["reason"] and facts["outcome"] != "proved" else ""
-    level = f" at level {facts['level']}" if facts["outcome"] == "proved" else ""
-    tone = TONES.get(facts["recorded"], "weak")
-    terminal.fact("recorded", f"{facts['outcome']}{level}{reason} (not verified here; `check` does that)", tone)
-    terminal.fact("error", bracket_line(facts["lower"], facts["upper"]))
+    say_recorded(facts, terminal)
+    terminal.fact("error", f"{CLAIMED}{bracket_line(facts['lower'], facts['upper'])}")
     leaves = f" ({facts['leaves']:,} leaves)" if facts["leaves"] else ""
-    terminal.fact("rests on", f"{', then '.join(facts['rules'])}{leaves}" if facts["rules"] else "no proof")
-    terminal.fact("size", f"{sizes_text(facts)}, {size_text(facts['bytes'])} (method {facts['method']})")
+    terminal.fact("rests on", f"{CLAIMED}{', then '.join(facts['rules'])}{leaves}" if facts["rules"] else "no proof")
+    terminal.fact("size", f"{sizes_text(facts)}, {size_text(facts['bytes'])} (recorded method: {facts['method']})")
     if facts["run_error"] is not None:
-        terminal.fact("runs", f"a run in {facts['dtype']} adds at most {bound_text(facts['run_error'], up=True)}")
+        more = bound_text(facts["run_error"], up=True)
+        terminal.fact("runs", f"{CLAIMED}a run in {facts['dtype']} adds at most {more}")
     for number, sentence in enumerate(facts["not_claimed"]):
         terminal.fact("not said" if number == 0 else "", sentence)
     folder = shlex.quote(facts["directory"])
-    report = f"{facts['report']}" if facts["report"] else f"none yet; certiformer show {folder} --open draws it"
+    report = f"{facts['report']}" if facts["report"] else f"none; certiformer show {folder} --open draws one"
     terminal.fact("report", report)
     terminal.facts("next", [f"certiformer check {folder}   # believes nothing of the above"])
 
 
 def _opened(folder: Path, terminal: Terminal) -> Path:
-    """The report, drawn if it is missing and shown in the browser."""
-    path = folder / "report.html"
-    if not path.is_file():
-        from certiformer.cli.outcome import write_report
-        from certiformer.search.run import load_run
+    """The report, drawn from the files and shown in the browser."""
+    from certiformer.cli.outcome import write_report
+    from certiformer.search.run import load_run
 
-        if write_report(load_run(folder), terminal, checked=False) is None:
-            raise BadInput(f"{path} could not be drawn")
+    path = write_report(load_run(folder), terminal, checked=False, folder=place_for_a_page())
+    if path is None:
+        raise BadInput(f"the report of {folder} could not be drawn")
+    open_page(path, terminal)
+    return path
+
+
+def place_for_a_page() -> Path:
+    """A folder of our own: a page that lies in a run folder may be anybody's and say, or run in the browser, anything."""
+    return Path(tempfile.mkdtemp(prefix="certiformer-"))
+
+
+def open_page(path: Path, terminal: Terminal) -> None:
+    """Show a page that we have drawn in the browser."""
     if not webbrowser.open(path.resolve().as_uri()):
         terminal.note(f"no browser was found; open {path.resolve()} yourself")
-    return path

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import webbrowser
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +24,7 @@ def show_compiled(directory: str, draw: bool, terminal: Terminal) -> int:
     from certiformer.compiled.program import load_compiled
 
     compiled = load_compiled(directory)
-    page = _drawn(compiled, Path(directory), terminal) if draw else _page(Path(directory))
+    page = _drawn(compiled, terminal) if draw else _page(Path(directory))
     facts = _facts(compiled, directory, page)
     if terminal.json:
         terminal.emit(facts)
@@ -42,18 +41,17 @@ def _page(folder: Path) -> Path | None:
     return folder / DRAWING if (folder / DRAWING).is_file() else None
 
 
-def _drawn(compiled: CompiledProgram, folder: Path, terminal: Terminal) -> Path:
-    """The drawing, made if it is missing and shown in the browser."""
-    from certiformer.certificate import write_atomically
+def _drawn(compiled: CompiledProgram, terminal: Terminal) -> Path:
+    """The drawing, made from the files and shown in the browser."""
+    from certiformer.cli.show import open_page, place_for_a_page
     from certiformer.compiled.circuit_data import circuit_data
     from certiformer.compiled.files import DRAWING
+    from certiformer.disk import write_atomically
     from certiformer.report.circuit_page import write_circuit
 
-    path = folder / DRAWING
-    if not path.is_file():
-        write_atomically(path, write_circuit(circuit_data(compiled)).encode("utf-8"))
-    if not webbrowser.open(path.resolve().as_uri()):
-        terminal.note(f"no browser was found; open {path.resolve()} yourself")
+    path = place_for_a_page() / DRAWING
+    write_atomically(path, write_circuit(circuit_data(compiled)).encode("utf-8"))
+    open_page(path, terminal)
     return path
 
 
@@ -61,7 +59,8 @@ def _facts(compiled: CompiledProgram, directory: str, page: Path | None) -> dict
     certificate, bill = compiled.certificate, compiled.bill
     return {
         "sentence": compiled.sentence(),
-        "recorded": "proved, as recorded" if compiled.certified else certificate.outcome.value,
+        "checked": False,
+        "recorded": compiled.word,
         "outcome": certificate.outcome.value,
         "level": certificate.level,
         "reason": certificate.reason,
@@ -83,20 +82,19 @@ def _facts(compiled: CompiledProgram, directory: str, page: Path | None) -> dict
 
 
 def _describe(compiled: CompiledProgram, facts: dict[str, Any], terminal: Terminal) -> None:
+    from certiformer.cli.show import say_recorded
     from certiformer.report.numbers import size_text
 
     terminal.fact("claim", facts["sentence"], "strong")
-    level = f" at level {facts['level']}" if compiled.certified else ""
-    reason = f": {facts['reason']}" if facts["reason"] else ""
-    tone = "good" if compiled.certified else "weak"
-    terminal.fact("recorded", f"{facts['outcome']}{level}{reason} (not verified here; `check` does that)", tone)
+    say_recorded(facts, terminal)
     terminal.fact("size", f"{compiled.bill}, {size_text(facts['bytes'])} in {facts['dtype']}")
     causes = [f"{count:>9,} {name}" for name, count in compiled.bill.causes[:5]]
-    terminal.facts("parameters", causes)
+    terminal.listing("parameters", causes)
     program = facts["program"].splitlines()
-    terminal.facts("program", program if len(program) <= 30 else [*program[:30], f"... {len(program) - 30} more lines"])
+    more = [f"... {len(program) - 30} more lines"] if len(program) > 30 else []
+    terminal.listing("program", [*program[:30], *more])
     for number, sentence in enumerate(facts["not_claimed"]):
         terminal.fact("not said" if number == 0 else "", sentence)
     folder = shlex.quote(facts["directory"])
-    terminal.fact("drawing", facts["page"] or f"none yet; certiformer show {folder} --open draws it")
+    terminal.fact("drawing", facts["page"] or f"none; certiformer show {folder} --open draws one")
     terminal.facts("next", [f"certiformer check {folder}   # believes nothing of the above"])

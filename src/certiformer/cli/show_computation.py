@@ -12,16 +12,23 @@ ENGINES = "Other engines: a run counts when it keeps the rules of float semantic
 
 def show_computation(directory: str, terminal: Terminal) -> int:
     """Say what such a folder claims; returns the exit code."""
-    from certiformer.certificate import CERTIFICATE, Certificate, read_bytes
+    from certiformer.certificate import certificate_in, read_files
     from certiformer.checker.computation import claimed
+    from certiformer.cli.show import say_recorded
     from certiformer.compiler.folder import load_model
 
     folder = Path(directory)
-    certificate = Certificate.from_bytes(read_bytes(folder / CERTIFICATE))
-    sentence, not_claimed = claimed(certificate, folder)
+    files = read_files(folder)
+    certificate = certificate_in(files)
+    sentence, not_claimed = claimed(certificate, files)
     model = load_model(directory)
     not_claimed = (*not_claimed, ENGINES)
-    recorded = {"outcome": certificate.outcome.value, "level": certificate.level, "reason": certificate.reason}
+    recorded = {
+        "checked": False,
+        "outcome": certificate.outcome.value,
+        "level": certificate.level,
+        "reason": certificate.reason,
+    }
     if terminal.json:
         sizes = {"width": model.config.width, "tokens": model.config.tokens, "dtype": model.config.dtype}
         sizes["parameters"] = sum(int(tensor.size) for tensor in model.tensors.values())
@@ -30,8 +37,7 @@ def show_computation(directory: str, terminal: Terminal) -> int:
         terminal.say(sentence)
     else:
         terminal.fact("claim", sentence, "strong")
-        outcome = f"{recorded['outcome']} at level {recorded['level']}: {recorded['reason']}"
-        terminal.fact("recorded", f"{outcome} (not verified here; `check` does that)")
+        say_recorded({**recorded, "directory": directory}, terminal)
         for number, text in enumerate(not_claimed):
             terminal.fact("not said" if number == 0 else "", text)
         terminal.facts("next", [f"certiformer check {shlex.quote(directory)}   # believes nothing of the above"])

@@ -61,7 +61,7 @@ def _bibtex(entries: list[Entry], terminal: Terminal) -> None:
     if terminal.json:
         terminal.emit({"bibtex": {key: bibtex(key) for key in keys}})
     else:
-        terminal.say("\n\n".join(bibtex(key) for key in keys))
+        terminal.page("\n\n".join(bibtex(key) for key in keys))
 
 
 def _facts(entry: Entry, whole: bool) -> dict[str, Any]:
@@ -81,13 +81,16 @@ def _facts(entry: Entry, whole: bool) -> dict[str, Any]:
 
 def _print_all(entries: list[Entry], terminal: Terminal) -> None:
     for verb in dict.fromkeys(entry.record.verb for entry in sorted(entries, key=lambda entry: entry.record.verb)):
-        terminal.say(terminal.paint(f"used by {verb}" if verb != "theorem" else "on their own", "strong"))
+        terminal.say(f"used by {verb}" if verb != "theorem" else "on their own", "strong")
         own = sorted((e for e in entries if e.record.verb == verb), key=lambda e: (e.status, e.record.id))
         width = max(len(entry.record.id) for entry in own)
         for entry in own:
             terminal.say(f"  {entry.record.id:<{width}}  {entry.status:<11}  {entry.record.title}")
         terminal.say()
-    terminal.say("status: checked (a rule of the checker or tests of its own), implemented (code), stated (text only)")
+    terminal.say(
+        "status: checked (`check` verifies each use of it by a rule), tested (on examples, by tests of its own),"
+    )
+    terminal.say("        implemented (code), stated (text only); the proofs are written out, for people to read")
     terminal.say("certiformer theorem ID prints one in full")
 
 
@@ -95,17 +98,22 @@ def _print_one(entry: Entry, terminal: Terminal) -> None:
     from certiformer.theorem import cite
 
     record = entry.record
-    terminal.say(terminal.paint(record.title, "strong"))
+    terminal.say(record.title, "strong")
     terminal.say(f"{record.id}: {record.kind}, {entry.status}, used by `{record.verb}`")
     for name, text in entry.sections.items():
-        terminal.say(f"\n{terminal.paint(name, 'strong')}")
-        terminal.say(textwrap.indent(text, "  "))
+        _heading(name, terminal)
+        terminal.page(textwrap.indent(text, "  "))
     if record.assumptions:
-        terminal.say(f"\n{terminal.paint('Which assumptions are checked', 'strong')}")
+        _heading("Which assumptions are checked", terminal)
         for assumption in record.assumptions:
             terminal.say(f"  {assumption.status:<8} {assumption.name}: {assumption.text}")
-    terminal.say(f"\n{terminal.paint('Works cited', 'strong')}")
+    _heading("Works cited", terminal)
     for key in dict.fromkeys(record.citations):
         terminal.say(f"  {cite(key)}")
     if record.uses:
-        terminal.say(f"\nuses {', '.join(record.uses)}")
+        terminal.page(f"\nuses {', '.join(record.uses)}")
+
+
+def _heading(text: str, terminal: Terminal) -> None:
+    terminal.say()
+    terminal.say(text, "strong")

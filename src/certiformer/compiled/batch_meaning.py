@@ -112,34 +112,38 @@ class BatchMeaning:
         return _by_combination(self._known[number], below, numbered)
 
     def _aggregate(self, number: int, node: Node, pattern: np.ndarray, values: np.ndarray) -> np.ndarray:
-        """By (how many, undefined?, smallest and largest number, sum of numerators): together they fix the result."""
+        """By (how many, smallest and largest place, largest place of a symbol, sum of numerators): these fix the result."""
         names = self._names[node.inputs[1]].values
-        numeric = all(is_number(value) for value in names[1:])
-        shared = math.lcm(*(exact(v).denominator for v in names[1:])) if numeric else 1
-        numerators = [0, *(int(exact(v) * shared) if numeric else 0 for v in names[1:])]
+        numbers = [is_number(value) for value in names]
+        shared = math.lcm(*(exact(v).denominator for v, numeric in zip(names, numbers, strict=True) if numeric))
+        numerators = [int(exact(v) * shared) if numeric else 0 for v, numeric in zip(names, numbers, strict=True)]
         if max(map(abs, numerators)) * pattern.shape[2] >= 2**62:
             raise BadInput(TOO_MANY)
         weights = np.array(numerators, np.int64)
+        symbols = np.array([0 if numeric else place for place, numeric in enumerate(numbers)], np.int64)
         spread = np.broadcast_to(values[:, None, :], pattern.shape)
         count = pattern.sum(axis=2)
         lowest = np.where(pattern, spread, len(names)).min(axis=2)
         highest = np.where(pattern, spread, -1).max(axis=2)
+        symbol = np.where(pattern, symbols[spread], 0).max(axis=2)
         total = np.where(pattern, weights[spread], 0).sum(axis=2)
 
-        def numbered(count: int, lowest: int, highest: int, total: int) -> int:
+        def numbered(count: int, lowest: int, highest: int, symbol: int, total: int) -> int:
             if count == 0:
                 value = aggregate([], node.constant)
             elif lowest == 0:
                 value = None
             elif lowest == highest:
                 value = names[lowest]
-            elif not numeric:
-                value = aggregate([names[lowest], names[highest]], node.constant)  # raises, and says why
+            elif symbol:
+                other = lowest if symbol != lowest else highest
+                value = aggregate([names[symbol], names[other]], node.constant)  # raises, and says why
             else:
                 value = reduced(Fraction(total, shared * count))
             return self._names[number].number(value)
 
-        return _by_combination(self._known[number], (count, lowest, highest, total), numbered, (shared, len(names)))
+        selected = (count, lowest, highest, symbol, total)
+        return _by_combination(self._known[number], selected, numbered, (shared, len(names)))
 
 
 def _by_combination(

@@ -1,4 +1,4 @@
-"""Asking the independent checker about the files of a compiled program, and the certificate that follows.
+"""Asking the checker about the files of a compiled program, and the certificate that follows.
 
 The checker reads the very bytes that are then written. What it accepts is level 2; anything else claims nothing.
 """
@@ -11,7 +11,7 @@ from importlib.metadata import version
 from time import monotonic
 
 from certiformer._version import __version__
-from certiformer.certificate import CIRCUIT, CONFIG, MODEL, PROGRAM, Certificate, Outcome, digest
+from certiformer.certificate import BASIS, CIRCUIT, CONFIG, MODEL, PROGRAM, Certificate, Outcome, digest
 from certiformer.compiled.files import SEALED
 from certiformer.errors import BadInput
 
@@ -21,10 +21,10 @@ METHOD = "compile"
 
 def certify(files: Mapping[str, bytes], seconds: dict[str, float], progress: Progress | None) -> Certificate:
     """The certificate of the claim: proved at level 2, or undecided with the checker's reason."""
-    from certiformer.checker.balls import working_precision
     from certiformer.checker.margin import margin_certificate, prove_margin
-    from certiformer.checker.rules.refusal import Refused
-    from certiformer.checker.weights import read_model
+    from certiformer.kernel.balls import working_precision
+    from certiformer.kernel.refusal import Refused
+    from certiformer.kernel.weights import read_model
 
     if progress is not None:
         progress("check", 0, None, "bounding every layer for all inputs")
@@ -41,7 +41,7 @@ def certify(files: Mapping[str, bytes], seconds: dict[str, float], progress: Pro
 
 
 def unchecked(
-    files: Mapping[str, bytes], seconds: dict[str, float], reason: str = "the independent checker was not asked"
+    files: Mapping[str, bytes], seconds: dict[str, float], reason: str = "the checker was not asked"
 ) -> Certificate:
     """The certificate of a program whose proof was left out."""
     certificate = _claims_nothing(files, reason)
@@ -49,7 +49,7 @@ def unchecked(
 
 
 def _claims_nothing(files: Mapping[str, bytes], reason: str) -> Certificate:
-    seals = {name: digest(files[name]) for name in SEALED}
+    seals = {name: digest(files[name]) for name in (*SEALED, BASIS) if name in files}
     return Certificate("0", Outcome.UNDECIDED, 0, seals, method=METHOD, reason=reason)
 
 

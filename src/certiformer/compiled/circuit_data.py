@@ -30,7 +30,7 @@ def circuit_data(compiled: CompiledProgram, tokens: Sequence[Value] | None = Non
     order = sublayers(compiled.config)
     return {
         "name": compiled.name,
-        "word": "certified" if compiled.certified else compiled.certificate.outcome.value,
+        "word": compiled.word,
         "sentence": compiled.sentence(),
         "facts": [
             ("layers", f"{bill.layers:,}"),

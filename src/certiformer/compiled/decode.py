@@ -2,11 +2,14 @@
 
 `logits`: the largest names the value, undefined comes last. `number`: the nearest feature of the output, or, for numbers
 too many to list, the nearest fraction whose denominator is within the bound of the program; the number that stands for
-undefined lies at least 1 outside of these, so that whatever is within 1/2 of it is undefined.
+undefined lies at least 1 outside of these, so that whatever is within 1/2 of it is undefined. A fraction that stands for a
+truth value (the mean 1 of truth values, which is True) is that truth value.
 """
 
 from __future__ import annotations
 
+import math
+import sys
 from collections.abc import Sequence
 from fractions import Fraction
 
@@ -16,7 +19,7 @@ from jaxtyping import Float
 from certiformer.errors import BadInput
 from certiformer.rasp.circuit import Cell, Circuit, Output, rational
 from certiformer.rasp.graph import Graph, ValueSet
-from certiformer.rasp.value import Value, exact, reduced
+from certiformer.rasp.value import Value, exact
 
 HALF = Fraction(1, 2)
 
@@ -31,17 +34,19 @@ class Decoder:
         self._kind, self._values = circuit.output.kind, values
         self._listed = listed_with_undefined(values)
         self._undefined = None if circuit.output.undefined is None else rational(circuit.output.undefined)
-        self._features = None
+        self._middles = None  # of neighbouring features; a number of the transformer is above one or at most it
         if self._kind == "number" and values.values is not None:
             numbers = features(circuit.output, values)
-            self._order = np.argsort(np.array([float(x) for x in numbers]), kind="stable")
-            self._features = np.array([float(numbers[i]) for i in self._order])
+            order = sorted(range(len(numbers)), key=numbers.__getitem__)
+            self._order = np.array(order, dtype=int)
+            pairs = zip(order, order[1:], strict=False)
+            self._middles = np.array([_at_most((numbers[i] + numbers[j]) / 2) for i, j in pairs])
 
     def decode(self, outputs: Float[np.ndarray, "rows outputs"]) -> list[Value]:
         """The exact values, one a row."""
         if self._kind == "logits":
             return [self._listed[place] for place in np.argmax(outputs, axis=1).tolist()]
-        if self._features is None:
+        if self._middles is None:
             return [self._nearest_fraction(float(x)) for x in outputs[:, 0]]
         return [self._listed[place] for place in self.places(outputs).tolist()]
 
@@ -49,16 +54,15 @@ class Decoder:
         """For every row the place of its value in the list (undefined last); -1 where the output is not a number."""
         if self._kind == "logits":
             return np.where(np.isfinite(outputs).all(axis=1), np.argmax(outputs, axis=1), -1)
-        if self._features is None:
+        if self._middles is None:
             raise BadInput("the output has too many values to list")
         numbers = outputs[:, 0].astype(np.float64)
-        middles = (self._features[1:] + self._features[:-1]) / 2
-        return np.where(np.isfinite(numbers), self._order[np.searchsorted(middles, numbers)], -1)
+        return np.where(np.isfinite(numbers), self._order[np.searchsorted(self._middles, numbers)], -1)
 
     @property
     def listed(self) -> Sequence[Value] | None:
         """The values that `places` speaks of; None when they are too many."""
-        return None if self._kind == "number" and self._features is None else self._listed
+        return None if self._kind == "number" and self._middles is None else self._listed
 
     def _nearest_fraction(self, number: float) -> Value:
         span = self._values.span
@@ -70,7 +74,18 @@ class Decoder:
             raise BadInput(
                 "the output has too many values to list and no bound of their denominators: it cannot be read"
             )
-        return reduced(span.nearest(Fraction(number)))
+        if span.ambiguous:
+            raise BadInput("the output may be a truth value or the same number: it cannot be read")
+        return span.value_of(span.nearest(Fraction(number)))
+
+
+def _at_most(number: Fraction) -> float:
+    """The largest float that is not above a number: the same floats are above both."""
+    try:
+        near = float(number)
+    except OverflowError:
+        return sys.float_info.max if number > 0 else -math.inf
+    return near if Fraction(near) <= number else math.nextafter(near, -math.inf)
 
 
 def listed_with_undefined(values: ValueSet) -> list[Value]:

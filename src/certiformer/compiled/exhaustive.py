@@ -1,7 +1,7 @@
 """Every input, one by one: the transformer in its stored dtype on this machine, against the program.
 
 This is a run, not a proof: it says what happened here, with this version of JAX on this processor, nothing about others. It
-shares no code with the rule *margin*, so a mistake in either would have to be made twice.
+runs what the rule *margin* reasons about; both read the program by `rasp`, so a mistake there may be made by both.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from certiformer.compiled.batch_meaning import BatchMeaning
 from certiformer.compiled.decode import Decoder
 from certiformer.compiled.program import CompiledProgram
 from certiformer.rasp.inputs import count_inputs
-from certiformer.rasp.value import Value, identity
+from certiformer.rasp.value import Value, answer
 
 MOST = 2_000_000  # inputs that are tried one by one
 LONGEST = 32  # tokens: every length is compiled by itself, which takes about a second
@@ -63,14 +63,13 @@ def _first_wrong(
     """The first entry whose decoded value is not the program's, and what was decoded."""
     if decoder.listed is None:
         for entry, (value, number) in enumerate(zip(decoder.decode(outputs), numbers.tolist(), strict=True)):
-            if identity(value) != identity(meaning.values[number]):
+            if answer(value) != answer(meaning.values[number]):
                 return entry, value
         return None
-    places = {identity(value): place for place, value in enumerate(decoder.listed)}
-    right = np.array([places.get(identity(v), -2) for v in meaning.values])
+    places: dict[tuple, int] = {}  # a float and the same fraction are one answer, and the first stands for both
+    same = np.array([places.setdefault(answer(v), place) for place, v in enumerate(decoder.listed)] + [-2, -1])
+    right = np.array([places.get(answer(v), -2) for v in meaning.values])
     found = decoder.places(outputs)
-    first: dict[Value, int] = {}  # True and a mean 1 are the same number, and share a code: the first stands for both
-    same = np.array([first.setdefault(v, place) for place, v in enumerate(decoder.listed)] + [-2, -1])
     wrong = np.flatnonzero(same[found] != same[right[numbers]])
     if not len(wrong):
         return None

@@ -13,6 +13,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from certiformer.certificate import (
@@ -22,14 +23,14 @@ from certiformer.certificate import (
     CONFIG,
     MODEL,
     PROGRAM,
-    check_place,
-    put_folder,
     read_bytes,
 )
+from certiformer.disk import Workplace, claimed, put_folder, recover
 from certiformer.errors import BadInput
 
 DRAWING = "circuit.html"
 SEALED = (MODEL, CONFIG, PROGRAM, CIRCUIT)
+FILES = (*SEALED, CERTIFICATE, DRAWING, BASIS)
 
 
 def is_compiled(directory: str | Path) -> bool:
@@ -39,18 +40,19 @@ def is_compiled(directory: str | Path) -> bool:
 
 def put_program(folder: Path, files: Mapping[str, bytes], force: bool) -> None:
     """Write the folder whole or not at all; an earlier one goes only with `force`."""
-    check_program_place(folder, force)
-    put_folder(folder, files)
+    with program_place(folder, force):
+        put_folder(folder, files, FILES)
 
 
-def check_program_place(folder: Path, force: bool) -> None:
-    """Refuse a place that is taken by something else than an earlier compiled program."""
-    check_place(folder, PROGRAM, {*SEALED, CERTIFICATE, DRAWING, BASIS}, "compiled program", force)
+def program_place(folder: Path, force: bool) -> AbstractContextManager[Workplace]:
+    """Hold a place that is free or, with `force`, taken by an earlier compiled program."""
+    return claimed(folder, PROGRAM, FILES, "compiled program", force)
 
 
 def read_folder(directory: str | Path) -> dict[str, bytes]:
     """The files of a compiled program."""
     folder = Path(directory)
+    recover(folder)
     if not folder.is_dir():
         raise BadInput(f"{directory} is not a folder")
     missing = [name for name in (*SEALED, CERTIFICATE) if not (folder / name).is_file()]

@@ -18,7 +18,7 @@ from certiformer.rasp import Aggregate, Comparison, Full, Map, Select, SequenceM
 from certiformer.rasp.value import Value, in_order
 from certiformer.target.csv_file import read_rows
 
-MAX_COLUMNS, MAX_ROWS = 64, 100_000
+MAX_COLUMNS, MAX_ROWS, MAX_DIGITS = 64, 100_000, 300
 
 
 def read_value(text: str) -> Value:
@@ -28,7 +28,11 @@ def read_value(text: str) -> Value:
     (12, -3, 'a1', '0x')
     """
     digits = text[1:] if text[:1] == "-" else text
-    return int(text) if digits.isascii() and digits.isdigit() else text
+    if not (digits.isascii() and digits.isdigit()):
+        return text
+    if len(digits) > MAX_DIGITS:
+        raise BadInput(f"the number {text[:20]}... has {len(digits):,} digits; at most {MAX_DIGITS} are read")
+    return int(text)
 
 
 def table_program(path: str | Path) -> tuple[SOp, tuple[Value, ...], int]:

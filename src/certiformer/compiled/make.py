@@ -1,6 +1,6 @@
 """`compile`: from a program to a certified transformer.
 
-    program, vocabulary, length -> compiler -> files -> independent check -> CompiledProgram
+    program, vocabulary, length -> compiler -> files -> check -> CompiledProgram
 
 `dtype="auto"` takes float32 where the checker accepts it and float64 where it does not. A dtype that was asked for and
 cannot carry the program is a mistake of the request: the sentence says which dtype or length can.

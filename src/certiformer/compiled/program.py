@@ -6,13 +6,22 @@ loads it on first use; compiling, certifying and saving do not.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from certiformer.certificate import BASIS, CERTIFICATE, CIRCUIT, CONFIG, MODEL, PROGRAM, Certificate, Outcome
+from certiformer.certificate import (
+    BASIS,
+    CERTIFICATE,
+    CIRCUIT,
+    CONFIG,
+    MODEL,
+    PROGRAM,
+    Certificate,
+    Outcome,
+    parse_json,
+)
 from certiformer.compiled.bill import Bill, bill_of
 from certiformer.compiled.files import put_program, read_folder
 from certiformer.model.config import Config
@@ -47,9 +56,10 @@ class CompiledProgram:
         directory: Path | None = None,
         graph: Graph | None = None,
         circuit: Circuit | None = None,
+        recorded: bool = False,
     ):
         self.files, self.certificate, self.name = dict(files), certificate, name
-        self.notes, self.directory = notes, directory
+        self.notes, self.directory, self.recorded = notes, directory, recorded
         self._graph, self._circuit = graph, circuit
 
     @cached_property
@@ -65,7 +75,7 @@ class CompiledProgram:
     @cached_property
     def config(self) -> Config:
         """What the transformer is made of."""
-        return Config.from_json(json.loads(self.files[CONFIG]))
+        return Config.from_json(parse_json(self.files[CONFIG], CONFIG))
 
     @cached_property
     def bill(self) -> Bill:
@@ -94,8 +104,13 @@ class CompiledProgram:
 
     @property
     def certified(self) -> bool:
-        """Whether the independent checker accepted the proof."""
-        return self.certificate.outcome is Outcome.PROVED and self.certificate.level == 2
+        """Whether the checker accepted the proof here; of a folder that was read only `check` can say that."""
+        return self.certificate.outcome is Outcome.PROVED and self.certificate.level == 2 and not self.recorded
+
+    @property
+    def word(self) -> str:
+        """What became of the claim; *certified* only if the checker accepted here."""
+        return self.certificate.outcome.word(self.certificate.level, checked=not self.recorded)
 
     def run(self, tokens: Sequence[Value]) -> list[Any]:
         """The decoded outputs of the transformer, one for every token; None where the program is undefined.
@@ -152,10 +167,11 @@ class CompiledProgram:
         """The claim in one sentence, as the checker says it."""
         from certiformer.checker.margin.prove import claim_of
 
-        return claim_of(self.length, len(self.vocab), self.dtype)
+        return claim_of(self.graph, self.dtype)
 
     def __repr__(self) -> str:
-        word = "certified" if self.certified else f"{self.certificate.outcome.value}: {self.certificate.reason}"
+        reason = self.certificate.reason
+        word = f"{self.word}: {reason}" if reason and not self.certified else self.word
         return f"CompiledProgram({self.name} on 1 to {self.length} tokens of {len(self.vocab)}; {self.bill}; {word})"
 
     def _ids(self, xs: Sequence[Value]) -> np.ndarray:
@@ -169,4 +185,4 @@ def load_compiled(directory: str | Path) -> CompiledProgram:
     """Open the folder of a compiled program. Reads only: `check` verifies what it says."""
     files = read_folder(directory)
     certificate = Certificate.from_bytes(files.pop(CERTIFICATE))
-    return CompiledProgram(files, certificate, name=Path(directory).name, directory=Path(directory))
+    return CompiledProgram(files, certificate, name=Path(directory).name, directory=Path(directory), recorded=True)

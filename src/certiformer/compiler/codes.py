@@ -19,6 +19,7 @@ from jaxtyping import Int
 from certiformer.compiler.draft import Feature
 from certiformer.compiler.graph_to_extended import Extended
 from certiformer.compiler.linear_form import Number
+from certiformer.compiler.twins import require_means
 from certiformer.rasp.facts import selects_one_value
 from certiformer.rasp.graph import Node, Table, ValueSet
 from certiformer.rasp.value import Ratio, Value, exact, identity, is_number
@@ -55,6 +56,10 @@ class Codes:
             return same.terms[0][1]
         return None
 
+    def _listed(self, number: int) -> tuple[Value, ...]:
+        values = self._extended.nodes[number].values
+        return (values.values if values else None) or ()
+
     def _code(self, number: int) -> Feature:
         node, origin = self._extended.nodes[number], self._origin(number)
         if node.values is None:
@@ -62,6 +67,9 @@ class Codes:
         if origin is not None:
             nodes = self._extended.nodes
             means = not selects_one_value(nodes, nodes[node.inputs[0]], node.inputs[1])
+            codes = self._found[origin].numbers
+            if means and origin == node.inputs[1] and codes is not None:
+                require_means(node.name, self._listed(origin), codes)
             return _read_code(node, nodes[origin].values, self._found[origin], means)
         if isinstance(node.function, Table) and len(node.function.shape) == 2 and _symbols_only(node.values):
             paired = _pair_code(node.function, node.values, [self._extended.nodes[i].values for i in node.inputs])

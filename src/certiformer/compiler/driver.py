@@ -16,6 +16,7 @@ from certiformer.compiler.graph_to_extended import graph_to_extended
 from certiformer.compiler.layers_to_weights import layers_to_weights
 from certiformer.compiler.precision import precision_of
 from certiformer.compiler.readout import choose_readout
+from certiformer.compiler.twins import require_different_codes
 from certiformer.errors import BadInput
 from certiformer.model.config import Config
 from certiformer.rasp.circuit import Circuit
@@ -66,6 +67,7 @@ def compile_graph(graph: Graph, causal: bool = False, dtype: str = "float32") ->
     with uncollected():
         extended = graph_to_extended(graph, causal)
         draft = extended_to_draft(extended, precision_of(dtype))
+        require_different_codes(graph.nodes[graph.output], draft.output_feature)
         kind = choose_readout(draft)
         placement = draft_to_layers(draft, fixed_rows=len(graph.vocab) + graph.length + 2)
         config, tensors = layers_to_weights(draft, placement, len(graph.vocab), graph.length, dtype, kind)

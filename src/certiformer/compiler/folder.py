@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,10 +25,9 @@ from certiformer.certificate import (
     MACHINE,
     MODEL,
     Certificate,
-    check_place,
-    put_folder,
     read_bytes,
 )
+from certiformer.disk import Workplace, claimed, put_folder, recover
 from certiformer.model.config import Config
 from certiformer.model.tensor_file import arrays_to_bytes
 
@@ -52,18 +52,18 @@ def files_of(config: Config, tensors: Mapping[str, np.ndarray], description: str
 
 
 def save_computation(files: Mapping[str, bytes], rule: str, directory: str | Path, force: bool = False) -> Certificate:
-    """Ask the independent checker, then write the folder whole or not at all; an earlier one goes only with `force`."""
+    """Ask the checker, then write the folder whole or not at all; an earlier one goes only with `force`."""
     from certiformer.checker.computation import RULES, computation_certificate
 
-    require_place(directory, RULES[rule], force)
-    certificate = computation_certificate(rule, files)
-    put_folder(Path(directory), {**files, CERTIFICATE: certificate.to_bytes()})
+    with computation_place(directory, RULES[rule], force):
+        certificate = computation_certificate(rule, files)
+        put_folder(Path(directory), {**files, CERTIFICATE: certificate.to_bytes()})
     return certificate
 
 
-def require_place(directory: str | Path, description: str, force: bool) -> None:
-    """Refuse a place that is taken by something else than an earlier folder with the same kind of description."""
-    check_place(Path(directory), description, (MODEL, CONFIG, CERTIFICATE), WHAT[description], force)
+def computation_place(directory: str | Path, description: str, force: bool) -> AbstractContextManager[Workplace]:
+    """Hold a place that is free or, with `force`, taken by an earlier folder with the same kind of description."""
+    return claimed(directory, description, (MODEL, CONFIG, CERTIFICATE), WHAT[description], force)
 
 
 def load_model(directory: str | Path) -> Transformer:
@@ -71,4 +71,5 @@ def load_model(directory: str | Path) -> Transformer:
     from certiformer.model.store import from_bytes
 
     folder = Path(directory)
+    recover(folder)
     return from_bytes(read_bytes(folder / CONFIG), read_bytes(folder / MODEL), folder)

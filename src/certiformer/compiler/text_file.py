@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from certiformer.errors import BadInput
+from certiformer.reading import read_text
 
 Described = TypeVar("Described")
 
@@ -15,7 +16,7 @@ Described = TypeVar("Described")
 def read_described(path: str | Path, parse: Callable[[str], Described]) -> Described:
     """What `parse` makes of the text of a file; its complaints are those about this file."""
     try:
-        text = Path(path).read_text(encoding="utf-8")
+        text = read_text(path).replace("\r\n", "\n")
     except OSError as error:
         raise BadInput(f"{path} cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
@@ -32,6 +33,10 @@ def parse_toml(text: str) -> dict[str, Any]:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise BadInput(f"this is not TOML: {error}") from None
+    except ValueError:  # of `int`, which reads no more digits than Python allows
+        raise BadInput("a number in it has thousands of digits") from None
+    except RecursionError:
+        raise BadInput("its lists or tables are nested too deeply") from None
 
 
 def parse_entries(text: str, what: str, needed: tuple[str, ...], optional: tuple[str, ...]) -> dict[str, Any]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from certiformer.compiler.twins import require_means, require_truths_at_ends
 from certiformer.errors import BadInput
+from certiformer.rasp.facts import selects_one_value
 from certiformer.rasp.graph import Table
 from certiformer.rasp.graph_builder import GraphBuilder
 from certiformer.rasp.meaning import aggregate
@@ -62,6 +64,11 @@ class Totals:
             raise BadInput(
                 f"{node.name} reads one of too many values through a selector made by or; use a smaller length"
             )
+        if not selects_one_value(self.builder.nodes, self.builder.nodes[selector], value):
+            require_means(node.name, values.values, range(len(values.values)))
+            require_truths_at_ends(node.name, values.values)
+            if float in values.types:
+                raise BadInput(f"{node.name} reads a mean of floats through a selector made by or; use fractions")
         numbers = [exact(x) if is_exact(x) else None for x in values.values]
         low = min((x for x in numbers if x is not None), default=Fraction(0))
         step = common_step([x - low for x in numbers if x is not None])

@@ -14,15 +14,15 @@ import numpy as np
 
 from certiformer.certificate import Theorem, decimal_text
 from certiformer.checker.affine import affine_outputs
-from certiformer.checker.balls import BallDomain, working_precision
-from certiformer.checker.network import Network
-from certiformer.checker.problem import Problem, ProgramFunction
-from certiformer.checker.prototypes import as_prototypes
 from certiformer.checker.rules import THEOREMS
-from certiformer.checker.rules.refusal import Refused
-from certiformer.checker.weights import read_model
 from certiformer.construct.gather_block import gather_transformer
 from certiformer.construct.method import Construction, Layout, Size, Task
+from certiformer.kernel.affine_softmax import as_prototypes
+from certiformer.kernel.balls import BallDomain, working_precision
+from certiformer.kernel.network import Network
+from certiformer.kernel.problem import Problem, ProgramFunction
+from certiformer.kernel.refusal import Refused
+from certiformer.kernel.weights import read_model
 from certiformer.model import Transformer
 from certiformer.model.store import tensors_to_bytes
 

@@ -37,7 +37,10 @@ from certiformer.checker.rules.exact_gather import inverse_mixing
 from certiformer.construct.method import Shape, Size
 from certiformer.construct.position_gating import Feed, Ridges, gated
 from certiformer.errors import BadInput
+from certiformer.kernel.refusal import Refused
 from certiformer.model import Attention, Block, Code, Config, FeedForward, Heads, Input, Readout, Transformer
+
+MOST_PRODUCTS = 2**28  # of balls, in one pass of the checker
 
 Vector = Float[np.ndarray, " n"]
 
@@ -71,8 +74,15 @@ def gather_transformer(
     array([[1.25],
            [2.  ]])
     """
+    _refuse_many_numbers(shape, len(low))
     config, tensors = _assembled(shape, low, high, Ridges(linear, constant, weights, bias, coefficients), activation)
     return Transformer(config, tensors)
+
+
+def _refuse_many_numbers(shape: Shape, inputs: int) -> None:
+    """Refuse what takes minutes and gigabytes to be checked: every head mixes all tokens, with a slope for every input."""
+    if shape.tokens > 1 and shape.tokens**2 * inputs**2 > MOST_PRODUCTS:
+        raise Refused(f"{inputs:,} inputs in {shape.tokens:,} tokens are too many to be gathered by a head for each")
 
 
 def gather_size(

@@ -16,8 +16,8 @@ from fractions import Fraction
 import numpy as np
 from jaxtyping import Float
 
-from certiformer.checker.rules.refusal import Refused
 from certiformer.construct.fewest_pieces import Polyline, fewest_pieces
+from certiformer.kernel.refusal import Refused
 
 CLOSE = 1e-12  # keys nearer than this share of their range count as one
 Vector = tuple[Fraction, ...]

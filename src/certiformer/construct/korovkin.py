@@ -22,16 +22,16 @@ import numpy as np
 from jaxtyping import Float
 
 from certiformer.certificate import Theorem as TheoremNode
-from certiformer.checker.balls import BallDomain, decimal, working_precision
 from certiformer.checker.cosine_ridges import directions, spread
-from certiformer.checker.network import Network
-from certiformer.checker.problem import Problem, ProgramFunction
 from certiformer.checker.rules import korovkin_ridges as rule
-from certiformer.checker.rules.refusal import Refused
-from certiformer.checker.weights import read_model
 from certiformer.construct.cosine_profile import Bent, Profile, float_profiles, share_out
 from certiformer.construct.gather_block import gather_size, gather_transformer
 from certiformer.construct.method import Construction, Size, Task, with_layout
+from certiformer.kernel.balls import BallDomain, decimal, working_precision
+from certiformer.kernel.network import Network
+from certiformer.kernel.problem import Problem, ProgramFunction
+from certiformer.kernel.refusal import Refused
+from certiformer.kernel.weights import read_model
 from certiformer.model.store import tensors_to_bytes
 from certiformer.target import Program
 from certiformer.target.floating import as_jax

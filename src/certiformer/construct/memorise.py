@@ -58,13 +58,13 @@ from fractions import Fraction
 import numpy as np
 
 from certiformer.certificate import Witness
-from certiformer.checker.balls import working_precision
-from certiformer.checker.points import FiniteProblem, PointNetwork
-from certiformer.checker.rules.refusal import Refused
-from certiformer.checker.weights import read_model
 from certiformer.construct.key_function import Units, fit
 from certiformer.construct.key_head import Projection, key_transformer, projections
 from certiformer.errors import BadInput
+from certiformer.kernel.balls import working_precision
+from certiformer.kernel.points import FiniteProblem, PointNetwork
+from certiformer.kernel.refusal import Refused
+from certiformer.kernel.weights import read_model
 from certiformer.model import Transformer
 from certiformer.model.store import tensors_to_bytes
 from certiformer.target import Table

@@ -67,14 +67,14 @@ import numpy as np
 from flint import arb
 from jaxtyping import ArrayLike, Float
 
-from certiformer.checker.balls import working_precision
-from certiformer.checker.points import FiniteProblem, PointNetwork
 from certiformer.checker.rules.finite import check
-from certiformer.checker.rules.refusal import Refused
-from certiformer.checker.weights import read_model
 from certiformer.construct.key_function import Units, fit
 from certiformer.errors import BadInput
 from certiformer.expressivity.softmax_contextual import Context, context, contextual_head
+from certiformer.kernel.balls import working_precision
+from certiformer.kernel.points import FiniteProblem, PointNetwork
+from certiformer.kernel.refusal import Refused
+from certiformer.kernel.weights import read_model
 from certiformer.model import Block, Config, FeedForward, Transformer
 from certiformer.model.store import tensors_to_bytes
 from certiformer.target import Table

@@ -1,6 +1,6 @@
 """A target program as a NumPy function in float64: for planning on arrays of ever new sizes, which JAX would recompile.
 
-Rounding is not controlled; never part of a proof. Where the program has no value the result is not finite.
+Rounding is not controlled; never part of a proof. Where the program has no value the result is NaN.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from collections.abc import Callable
 import numpy as np
 from jaxtyping import Float
 
-from certiformer.target import Program, fold, rational
+from certiformer.target import Program, rational
+from certiformer.target.pointwise import fold_pointwise
 
 NAMED = {"pi": math.pi, "e": math.e}
 
@@ -29,14 +30,14 @@ def as_numpy(program: Program) -> Function:
     def function(x: Float[np.ndarray, "points inputs"]) -> Float[np.ndarray, "points outputs"]:
         x = np.asarray(x, dtype=np.float64)
         with np.errstate(all="ignore"):
-            values = fold(program, [x[:, i] for i in range(program.inputs)], _Arrays())
+            values = fold_pointwise(program, [x[:, i] for i in range(program.inputs)], _Arrays())
         return np.stack([np.broadcast_to(np.asarray(v, dtype=np.float64), len(x)) for v in values], axis=-1)
 
     return function
 
 
 class _Arrays:
-    """The operations of the IR on NumPy arrays."""
+    """The operations of the IR on NumPy arrays; no double is a pole of `tan`."""
 
     neg = staticmethod(np.negative)
     sqrt = staticmethod(np.sqrt)
@@ -65,5 +66,16 @@ class _Arrays:
     def pow(self, a: np.ndarray, n: int) -> np.ndarray:
         return np.asarray(a) ** n
 
-    def where(self, comparison: str, a: np.ndarray, b: np.ndarray, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        return np.where(a < b if comparison == "lt" else a <= b, x, y)
+    def compare(self, comparison: str, a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return (a < b, a >= b) if comparison == "lt" else (a <= b, a > b)
+
+    def select(self, condition: tuple[np.ndarray, np.ndarray], x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        true, false = condition
+        return np.where(true, x, np.where(false, y, np.nan))
+
+    def outside(self, name: str, result: np.ndarray, *arguments: np.ndarray) -> np.ndarray:
+        last = arguments[-1]
+        return {"div": last == 0, "log": last <= 0, "sqrt": last < 0}.get(name, np.isnan(result))
+
+    def blank(self, value: np.ndarray, missing: np.ndarray) -> np.ndarray:
+        return np.where(missing, np.nan, value)

@@ -18,8 +18,6 @@ from fractions import Fraction
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from certiformer.checker.balls import BallDomain, working_precision
-from certiformer.checker.rules.refusal import Refused
 from certiformer.construct.gather_block import gather_size, gather_transformer
 from certiformer.construct.method import Construction, Size, Task, with_layout
 from certiformer.construct.piecewise_linear import PiecewiseLinear, units
@@ -28,6 +26,8 @@ from certiformer.construct.program_values import as_numpy
 from certiformer.construct.ridge_fit_program import fitted_program
 from certiformer.construct.ridge_terms import separated
 from certiformer.construct.share_tolerance import Profile, shared
+from certiformer.kernel.balls import BallDomain, working_precision
+from certiformer.kernel.refusal import Refused
 from certiformer.target import Program, RidgeSum, ridge_split
 
 LAYOUTS = ("sequence", "token", "output-token")

@@ -21,14 +21,14 @@ import numpy as np
 
 from certiformer.certificate import Theorem as TheoremNode
 from certiformer.certificate import decimal_text
-from certiformer.checker.balls import BallDomain, working_precision
 from certiformer.checker.rules import ridge_temperatures as rule
-from certiformer.checker.rules.refusal import Refused
 from certiformer.checker.rules.sigmoid_knots import Ridge, ridge_sum
 from certiformer.checker.rules.temperature_moments import output_weights
 from certiformer.checker.rules.temperatures import Temperatures
 from certiformer.construct.method import Construction, Layout, Size, Task
 from certiformer.construct.temperature_search import cheapest
+from certiformer.kernel.balls import BallDomain, working_precision
+from certiformer.kernel.refusal import Refused
 from certiformer.model import Attention, Block, Config, Heads, Input, Readout, Transformer, tensor_specs
 from certiformer.target import Target
 

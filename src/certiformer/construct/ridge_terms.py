@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from certiformer.kernel.programs import extract
 from certiformer.target import Builder, Program, fold, ridge_split
-from certiformer.target.ir import extract
 from certiformer.target.split import opened
 
 

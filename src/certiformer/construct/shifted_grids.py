@@ -23,12 +23,12 @@ from flint import arb, fmpq
 
 from certiformer.certificate import Theorem as TheoremNode
 from certiformer.certificate import decimal_text
-from certiformer.checker.balls import BallDomain, ConstantAlgebra, working_precision
 from certiformer.checker.jets import DerivativeBounds
 from certiformer.checker.rules import shifted_grids as rule
-from certiformer.checker.rules.refusal import Refused
 from certiformer.checker.rules.shifted_lattice import ShiftedLattice
 from certiformer.construct.method import Construction, Layout, Shape, Size, Task
+from certiformer.kernel.balls import BallDomain, ConstantAlgebra, working_precision
+from certiformer.kernel.refusal import Refused
 from certiformer.model import (
     Attention,
     Block,

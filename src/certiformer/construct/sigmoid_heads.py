@@ -19,13 +19,13 @@ import numpy as np
 
 from certiformer.certificate import Theorem as TheoremNode
 from certiformer.certificate import decimal_text
-from certiformer.checker.balls import BallDomain, larger, working_precision
 from certiformer.checker.rules.logistic_rounding import rounding
-from certiformer.checker.rules.refusal import Refused
 from certiformer.checker.rules.sigmoid_heads import apriori, clipped
 from certiformer.checker.rules.sigmoid_knots import HIGHEST, Knots, ProfileBounds, Ridge, ideal_heads, ridge_sum
 from certiformer.construct.method import Construction, Size, Task
 from certiformer.construct.sigmoid_attention import sigmoid_transformer as sigmoid_transformer
+from certiformer.kernel.balls import BallDomain, larger, working_precision
+from certiformer.kernel.refusal import Refused
 
 LAYOUTS = ("token",)
 MAX_HEADS = 20_000

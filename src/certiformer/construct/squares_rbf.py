@@ -21,14 +21,14 @@ from flint import arb
 
 from certiformer.certificate import Theorem as TheoremNode
 from certiformer.certificate import decimal_text
-from certiformer.checker.balls import BallDomain, working_precision
 from certiformer.checker.jets import jets
 from certiformer.checker.rules.grid import Grid
 from certiformer.checker.rules.radial_lattice import Bump, Constants, constants
-from certiformer.checker.rules.refusal import Refused
 from certiformer.checker.rules.squares_rbf import MAX_LEVELS, Bounds, Layer, apriori, ideal_values, less_affine
 from certiformer.construct.method import Construction, Size, Task
 from certiformer.construct.square_attention import configuration, fit_squares, square_transformer
+from certiformer.kernel.balls import BallDomain, working_precision
+from certiformer.kernel.refusal import Refused
 from certiformer.target import Program
 
 LAYOUTS = ("token",)

@@ -14,9 +14,9 @@ import numpy as np
 from jaxtyping import Float
 
 from certiformer.checker.rules.grid import Grid
-from certiformer.checker.rules.refusal import Refused
 from certiformer.checker.rules.temperatures import Temperatures
-from certiformer.checker.taylor import table
+from certiformer.kernel.refusal import Refused
+from certiformer.kernel.taylor import table
 
 MAX_NONZERO = 200_000
 SHARPNESS = [Fraction(n, 20) for n in (36, 30, 26, 22, 19, 17, 15, 13, 12, 11, 10, 9, 8, 7, 6)]

@@ -19,15 +19,15 @@ from jaxtyping import Float
 
 from certiformer.certificate import Theorem as TheoremNode
 from certiformer.certificate import decimal_text
-from certiformer.checker.balls import BallDomain, working_precision
 from certiformer.checker.derivatives import TaylorBounds
 from certiformer.checker.rules import temperatures as rule
-from certiformer.checker.rules.refusal import Refused
 from certiformer.checker.rules.temperature_moments import output_weights
 from certiformer.checker.rules.temperatures import Temperatures
 from certiformer.construct.method import Construction, Layout, Size, Task
 from certiformer.construct.prototype_attention import prototype_transformer
 from certiformer.construct.temperature_search import cheapest
+from certiformer.kernel.balls import BallDomain, working_precision
+from certiformer.kernel.refusal import Refused
 from certiformer.model import Attention, Block, Config, Heads, Input, Readout, Transformer, tensor_specs
 from certiformer.target import Target
 

@@ -23,16 +23,16 @@ import numpy as np
 
 from certiformer.certificate import Theorem as TheoremNode
 from certiformer.certificate import decimal_text
-from certiformer.checker.balls import BallDomain, working_precision
 from certiformer.checker.jets import DerivativeBounds
 from certiformer.checker.rules import voronoi_first_order as first_order
 from certiformer.checker.rules import voronoi_second_order as second_order
 from certiformer.checker.rules.grid import Grid
 from certiformer.checker.rules.lattice import moments
-from certiformer.checker.rules.refusal import Refused
 from certiformer.construct.method import Construction, Layout, Size, Task
 from certiformer.construct.prototype_attention import configuration, prototype_transformer
 from certiformer.errors import BadInput
+from certiformer.kernel.balls import BallDomain, working_precision
+from certiformer.kernel.refusal import Refused
 from certiformer.model import Transformer, tensor_specs
 from certiformer.target import Target
 from certiformer.target.floating import as_jax

@@ -18,8 +18,8 @@ from certiformer.enclose.target import enclose_target
 from certiformer.enclose.taylor import Form, enclosed_range, pad_rows, sub
 from certiformer.errors import BadInput
 from certiformer.interval import apart
+from certiformer.kernel.programs import Program
 from certiformer.model import Transformer
-from certiformer.target.ir import Program
 
 ErrorBound = Callable[[Float[Array, " D"], Float[Array, " D"]], tuple[Float[Array, ""], Float[Array, " D"]]]
 

@@ -19,6 +19,9 @@ from certiformer.enclose.taylor import (
 from certiformer.interval import Interval, arithmetic
 from certiformer.interval.padding import UNIT, slack
 
+Decision = tuple[Bool[Array, "*_"], Bool[Array, "*_"]]
+"""Where a comparison certainly holds, and where it certainly does not."""
+
 
 def relu(x: Form) -> Form:
     """max(x, 0): x or 0 where the sign is decided, else the band around a chord.
@@ -61,15 +64,19 @@ def hull(x: Form, y: Form) -> Form:
     return Form(half.coef, half.rem + gap, arithmetic.hull(enclosed_range(x), enclosed_range(y)), x.space)
 
 
-def where(comparison: str, a: Form, b: Form, x: Form, y: Form) -> Form:
-    """x where a < b ("lt") or a <= b ("le"), else y; the hull of both where the box does not decide."""
+def compare(comparison: str, a: Form, b: Form) -> Decision:
+    """Where a < b ("lt") or a <= b ("le") on the whole box, and where it is so nowhere on it."""
     gap = enclosed_range(sub(a, b))
     if comparison == "lt":
-        true, false = gap.hi < 0, gap.lo >= 0
-    elif comparison == "le":
-        true, false = gap.hi <= 0, gap.lo > 0
-    else:
-        raise ValueError(f"{comparison!r} is not a comparison of the target language")
+        return gap.hi < 0, gap.lo >= 0
+    if comparison == "le":
+        return gap.hi <= 0, gap.lo > 0
+    raise ValueError(f"{comparison!r} is not a comparison of the target language")
+
+
+def where(condition: Decision, x: Form, y: Form) -> Form:
+    """x where the condition holds on the box, y where it holds nowhere on it, the hull of both where it is not decided."""
+    true, false = condition
     return choose(true, x, choose(false, y, hull(x, y)))
 
 

@@ -1,23 +1,25 @@
-"""Enclosures of a target program: the algebra of Taylor forms, run by `certiformer.target.ir.fold`.
+"""Enclosures of a target program: the algebra of Taylor forms, run by `certiformer.kernel.programs.fold`.
 
 Literals are enclosed outward as exact rationals, pi and e as the real numbers. An argument outside the domain of a function
-(log of a number <= 0, a divisor that may vanish, sqrt of a negative number) gives NaN, which no later operation turns into
-a bound. sqrt is continued by sqrt(max(x, 0)) because rounding cannot tell 0 from a number just below it; whether the
-argument really stays >= 0 is decided by the independent checker.
+(log of a number <= 0, a divisor that may vanish, sqrt of a negative number) makes the result NaN, whatever reads it but the
+branch of a `where` that is certainly not taken on the box. sqrt is continued by sqrt(max(x, 0)) because rounding cannot
+tell 0 from a number just below it; whether the argument really stays >= 0 is decided by the checker.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from jaxtyping import Array, Float
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
 
 from certiformer.enclose import compose, select
 from certiformer.enclose.quotient import quotient
 from certiformer.enclose.space import Space
 from certiformer.enclose.taylor import Form, add, constant, product, stack, sub, variables
 from certiformer.interval import enclose_constant
-from certiformer.target.ir import Program, fold
+from certiformer.kernel.programs import Program
+from certiformer.target.pointwise import fold_pointwise
 
 
 class TargetForm:
@@ -56,8 +58,17 @@ class TargetForm:
     def abs(self, a: Form) -> Form:
         return select.absolute(a)
 
-    def where(self, comparison: str, a: Form, b: Form, x: Form, y: Form) -> Form:
-        return select.where(comparison, a, b, x, y)
+    def compare(self, comparison: str, a: Form, b: Form) -> select.Decision:
+        return select.compare(comparison, a, b)
+
+    def select(self, condition: select.Decision, x: Form, y: Form) -> Form:
+        return select.where(condition, x, y)
+
+    def outside(self, name: str, result: Form, *arguments: Form) -> Bool[Array, "*_"]:
+        return jnp.isnan(result.rem)
+
+    def blank(self, value: Form, missing: Bool[Array, "*_"]) -> Form:
+        return Form(value.coef, jnp.where(missing, jnp.nan, value.rem), value.interval, value.space)
 
     def sqrt(self, a: Form) -> Form:
         return compose.elementary("sqrt", a)
@@ -94,6 +105,6 @@ def enclose_target(program: Program, order: int) -> Callable[[Float[Array, " D"]
 
     def enclose(centre: Float[Array, " D"], radius: Float[Array, " D"]) -> Form:
         x = variables(space, centre, radius)
-        return stack(fold(program, [x[i] for i in range(program.inputs)], algebra))
+        return stack(fold_pointwise(program, [x[i] for i in range(program.inputs)], algebra))
 
     return enclose

@@ -14,7 +14,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from certiformer.certificate import canonical
+from certiformer.certificate import canonical, read_bytes
 from certiformer.errors import BadInput
 from certiformer.rasp.circuit import Circuit, Output, Rational, as_rational, rational
 from certiformer.rasp.graph import Graph, ValueSet
@@ -124,8 +124,8 @@ def folder_labels(folder: Path) -> Labels | None:
         return None
     if not (folder / PROGRAM_FILE).is_file():
         raise BadInput(f"{folder} holds {CIRCUIT_FILE} but no {PROGRAM_FILE}")
-    graph = graph_from_text((folder / PROGRAM_FILE).read_bytes())
-    return program_labels(graph, Circuit.from_text((folder / CIRCUIT_FILE).read_bytes()))
+    graph = graph_from_text(read_bytes(folder / PROGRAM_FILE))
+    return program_labels(graph, Circuit.from_text(read_bytes(folder / CIRCUIT_FILE)))
 
 
 def program_labels(graph: Graph, circuit: Circuit) -> Labels:

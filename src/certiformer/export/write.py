@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from certiformer.disk import put_file
 from certiformer.errors import BadInput
-from certiformer.export.folder import put_export, put_file
+from certiformer.export.folder import put_export
 from certiformer.export.gpt2_folder import gpt2_files
 from certiformer.export.hf_folder import hf_files
 from certiformer.export.labels import Labels
@@ -61,6 +62,7 @@ def write(
     if kind == "onnx":
         if out.suffix != ONNX_SUFFIX:
             raise BadInput(f"an ONNX export is one file whose name ends in {ONNX_SUFFIX}, not {out}")
+        out.parent.mkdir(parents=True, exist_ok=True)
         put_file(out, to_onnx(model, notes), force)
         return [out]
     files = FOLDERS[kind](model, notes) if kind in FOLDERS else STOCK[kind](model, notes, labels)

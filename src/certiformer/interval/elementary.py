@@ -40,7 +40,7 @@ def log(a: Interval) -> Interval:
 def sqrt(a: Interval) -> Interval:
     """sqrt(max(a, 0)): the continuous extension; NaN only where the whole argument is negative.
 
-    Level 1 cannot see whether an argument such as 1 - x1**2 at x1 = 1 is zero or a rounding below it. The independent
+    Level 1 cannot see whether an argument such as 1 - x1**2 at x1 = 1 is zero or a rounding below it. The
     checker decides the domain exactly.
     """
     y = _increasing("sqrt", jnp.sqrt, Interval(jnp.maximum(a.lo, 0.0), jnp.maximum(a.hi, 0.0)))

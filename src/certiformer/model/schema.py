@@ -30,6 +30,9 @@ def _is_number(value: Any) -> bool:
 
 POSITIVE: Rule = ("a positive integer", lambda value: _is_integer(value) and value > 0)
 NATURAL: Rule = ("a non-negative integer", lambda value: _is_integer(value) and value >= 0)
+# A file that asks for more passes than this would keep whoever runs it waiting without an end.
+MAX_LOOPS = 100_000
+PASSES: Rule = (f"an integer from 1 to {MAX_LOOPS:,}", lambda value: _is_integer(value) and 0 < value <= MAX_LOOPS)
 FLAG: Rule = ("true or false", lambda value: type(value) is bool)
 POSITIVE_REAL: Rule = ("a positive number", lambda value: _is_number(value) and value > 0)
 
@@ -74,7 +77,7 @@ TOP: dict[str, Rule] = {
     "dtype": _one_of(*DTYPES),
     "width": POSITIVE,
     "registers": NATURAL,
-    "loops": POSITIVE,
+    "loops": PASSES,
     "outputs": POSITIVE,
 }
 

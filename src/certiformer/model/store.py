@@ -7,22 +7,23 @@ layout of the file, and never through pickle.
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from pathlib import Path
 
 import jax.numpy as jnp
 import numpy as np
 import safetensors
 
+from certiformer.disk import recover, write_atomically
 from certiformer.errors import BadInput
 from certiformer.model.config import Config
 from certiformer.model.layout import tensor_specs
 from certiformer.model.tensor_file import CODES, arrays_to_bytes
 from certiformer.model.transformer import Transformer
+from certiformer.reading import read_regular
 
 TENSORS_FILE = "model.safetensors"
 CONFIG_FILE = "config.json"
+LARGEST_FILE = 256 << 20  # of a model that a user brings; one of a run folder is read within tighter limits
 
 
 def save(model: Transformer, directory: str | Path) -> None:
@@ -31,13 +32,14 @@ def save(model: Transformer, directory: str | Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     # Making the model anew checks tensors that training may have turned into NaN.
     checked = Transformer(model.config, model.tensors)
-    _write(folder / TENSORS_FILE, tensors_to_bytes(checked))
-    _write(folder / CONFIG_FILE, checked.config.to_bytes())
+    write_atomically(folder / TENSORS_FILE, tensors_to_bytes(checked))
+    write_atomically(folder / CONFIG_FILE, checked.config.to_bytes())
 
 
 def load(directory: str | Path) -> Transformer:
     """Reads the model that `save` wrote; anything else is refused with one sentence."""
     folder = Path(directory)
+    recover(folder)
     return from_bytes(_read(folder / CONFIG_FILE), _read(folder / TENSORS_FILE), folder)
 
 
@@ -78,20 +80,6 @@ def _tensors(config: Config, data: bytes) -> dict[str, np.ndarray]:
 
 def _read(path: Path) -> bytes:
     try:
-        return path.read_bytes()
+        return read_regular(path, LARGEST_FILE, links=True)
     except OSError as error:
         raise BadInput(f"{path} cannot be read: {error.strerror}") from None
-
-
-def _write(path: Path, data: bytes) -> None:
-    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise

@@ -91,7 +91,7 @@ class Transformer(eqx.Module):
         with jax.enable_x64(True):
             rows = self._rows(points, dtype)
             tensors = {n: jnp.asarray(t, None if t.dtype == np.uint8 else dtype) for n, t in self.tensors.items()}
-            largest = min(CHUNK_POINTS, CHUNK_BYTES // (8 * _floats_per_point(self.config)))
+            largest = self.points_at_once
             # A power of two, so that calls with different numbers of points share their compilations.
             chunk = max(1, min(1 << max(0, len(rows) - 1).bit_length(), largest))
             # One shape, hence one compilation: the last chunk is filled up with copies of its last row.
@@ -101,6 +101,11 @@ class Transformer(eqx.Module):
                 filled = np.concatenate([part, np.repeat(part[-1:], chunk - len(part), axis=0)])
                 outputs.append(np.asarray(_forward_rows(self.config, tensors, filled))[: len(part)])
             return np.concatenate(outputs) if outputs else np.zeros((0, self.output_size), dtype)
+
+    @property
+    def points_at_once(self) -> int:
+        """How many points can be evaluated together in a moderate amount of memory."""
+        return max(1, min(CHUNK_POINTS, CHUNK_BYTES // (8 * _floats_per_point(self.config))))
 
     @property
     def output_size(self) -> int:

@@ -18,8 +18,11 @@ Standard library only.
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from fractions import Fraction
+from math import gcd
 from typing import Any
 
 from certiformer.errors import BadInput
@@ -131,7 +134,7 @@ class Circuit:
             content = text.decode("ascii") if isinstance(text, bytes) else text
             circuit = _read(json.loads(content))
             same = circuit.to_text() == content
-        except (ValueError, TypeError, KeyError, AttributeError, ZeroDivisionError, RecursionError):
+        except (ValueError, RecursionError, _Malformed):  # no ASCII, no JSON, nested too deeply, or no circuit
             raise BadInput("the circuit file has not the structure of one") from None
         if not same:
             raise BadInput("the circuit file is not in its canonical form")
@@ -159,46 +162,141 @@ def as_rational(number: Fraction | int) -> Rational:
     return numerator if denominator == 1 else f"{numerator}/{denominator}"
 
 
-_INTEGERS = ("node", "coordinate", "block", "group", "head", "selector", "first", "count")
-_LISTS_OF_INTEGERS = ("queries", "keys", "values", "writes", "cells", "reads")
+# --- reading ----------------------------------------------------------------------------------------------------------
+
+LARGEST_BITS = 4_096  # of a numerator or denominator, as in `value`
+
+Reader = Callable[[Any], Any]  # the value of a field; raises `_Malformed` for anything else
 
 
-def _read(data: dict[str, Any]) -> Circuit:
-    if data.pop("format") != FORMAT:
-        raise ValueError("format")
-    parts = {"cells": Cell, "heads": HeadRole, "units": UnitRole, "identities": Identity}
-    for name, kind in parts.items():
-        data[name] = tuple(kind(**_typed(entry)) for entry in data[name])
-    data["output"] = Output(**_typed(data["output"]))
-    if type(data["extended"]) is not str or type(data["causal"]) is not bool or type(data["lines"]) is not dict:
-        raise TypeError("fields")
-    return Circuit(**data)
+class _Malformed(Exception):
+    """A field that is not what the format says."""
 
 
-def _typed(entry: dict[str, Any]) -> dict[str, Any]:
-    """The fields of a record with lists as tuples; raises when a number is not one."""
-    result: dict[str, Any] = {}
-    for name, value in entry.items():
-        if name in _INTEGERS and not _is_integer(value):
-            raise TypeError(name)
-        if name in _LISTS_OF_INTEGERS and not all(map(_is_integer, value)):
-            raise TypeError(name)
-        if name in ("feature", "undefined", "at_start", "offset"):
-            absent = name != "offset"
-            value = [_checked(x, absent) for x in value] if isinstance(value, list) else _checked(value, absent)
-        elif name == "terms":
-            value = [(_checked(factor, False), int(node)) for factor, node in value]
-        result[name] = tuple(value) if isinstance(value, list) else value
-    return result
+def _is(kind: type) -> Reader:
+    def read(data: Any) -> Any:
+        if type(data) is not kind:  # a truth value is no integer
+            raise _Malformed
+        return data
+
+    return read
 
 
-def _is_integer(value: Any) -> bool:
-    return type(value) is int
+def _number(data: Any) -> Rational:
+    """An integer, or a fraction p/q in lowest terms that is none."""
+    if type(data) is int:
+        numbers = [data]
+    elif type(data) is str and (parts := _FRACTION.fullmatch(data)):
+        numbers = [int(part) for part in parts.groups()]
+        if numbers[1] == 1 or gcd(*numbers) != 1:
+            raise _Malformed
+    else:
+        raise _Malformed
+    if any(number.bit_length() > LARGEST_BITS for number in numbers):
+        raise _Malformed
+    return data
 
 
-def _checked(number: Any, may_be_absent: bool) -> Rational | None:
-    if number is None and may_be_absent:
-        return None
-    if not isinstance(number, (int, str)) or type(number) is bool or as_rational(Fraction(number)) != number:
-        raise ValueError("a number of the circuit is not in lowest terms")
-    return number
+_FRACTION = re.compile(r"(-?[1-9][0-9]{0,1299})/([1-9][0-9]{0,1299})")
+
+
+def _natural(data: Any) -> int:
+    if type(data) is not int or data < 0:
+        raise _Malformed
+    return data
+
+
+def _one_of(*words: str) -> Reader:
+    def read(data: Any) -> str:
+        if type(data) is not str or data not in words:
+            raise _Malformed
+        return data
+
+    return read
+
+
+def _optional(inner: Reader) -> Reader:
+    return lambda data: None if data is None else inner(data)
+
+
+def _tuple_of(inner: Reader) -> Reader:
+    return lambda data: tuple(map(inner, _is(list)(data)))
+
+
+def _pair(first: Reader, second: Reader) -> Reader:
+    def read(data: Any) -> tuple[Any, Any]:
+        if type(data) is not list or len(data) != 2:
+            raise _Malformed
+        return first(data[0]), second(data[1])
+
+    return read
+
+
+def _record(kind: Callable[..., Any], fields: dict[str, Reader]) -> Reader:
+    def read(data: Any) -> Any:
+        if type(data) is not dict or set(data) != set(fields):
+            raise _Malformed
+        return kind(**{name: inner(data[name]) for name, inner in fields.items()})
+
+    return read
+
+
+def _texts(data: Any) -> dict[str, str]:
+    return {name: _is(str)(text) for name, text in _is(dict)(data).items()}
+
+
+_INTEGERS = _tuple_of(_natural)
+_SUB_LAYER = _pair(_natural, _one_of(EMBEDDING, ATTENTION, FFN))
+_CELL = {
+    "name": _is(str),
+    "node": _natural,
+    "coordinate": _natural,
+    "written": _SUB_LAYER,
+    "cleared": _optional(_SUB_LAYER),
+    "feature": _optional(_tuple_of(_number)),
+    "undefined": _optional(_number),
+    "at_start": _number,
+    "or_more": _is(bool),
+}
+_HEAD = {
+    **dict.fromkeys(("block", "group", "head", "selector", "node"), _natural),
+    "kind": _one_of("read", "width"),
+    **dict.fromkeys(("queries", "keys", "values", "writes"), _INTEGERS),
+}
+_UNITS = {
+    **dict.fromkeys(("block", "first", "count"), _natural),
+    "kind": _one_of("table", "clear"),
+    **dict.fromkeys(("cells", "reads"), _INTEGERS),
+}
+_IDENTITY = {"node": _natural, "terms": _tuple_of(_pair(_number, _natural)), "offset": _number}
+_OUTPUT = {
+    "kind": _one_of("logits", "number"),
+    "reads": _INTEGERS,
+    "feature": _optional(_tuple_of(_number)),
+    "undefined": _optional(_number),
+}
+_CIRCUIT = {
+    "format": _one_of(FORMAT),
+    "extended": _is(str),
+    "causal": _is(bool),
+    "cells": _tuple_of(_record(Cell, _CELL)),
+    "heads": _tuple_of(_record(HeadRole, _HEAD)),
+    "units": _tuple_of(_record(UnitRole, _UNITS)),
+    "identities": _tuple_of(_record(Identity, _IDENTITY)),
+    "output": _record(Output, _OUTPUT),
+    "lines": _texts,
+}
+
+
+def _read(data: Any) -> Circuit:
+    """The circuit of these data; raises `_Malformed` unless every field has its type, and every cell named exists."""
+
+    found: Circuit = _record(lambda **fields: Circuit(**{k: x for k, x in fields.items() if k != "format"}), _CIRCUIT)(
+        data
+    )
+    named = [found.output.reads]
+    named += [cells for role in found.heads for cells in (role.queries, role.keys, role.values, role.writes)]
+    named += [cells for role in found.units for cells in (role.cells, role.reads)]
+    if any(number >= len(found.cells) for cells in named for number in cells):
+        raise _Malformed
+    return found

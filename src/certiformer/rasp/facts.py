@@ -1,6 +1,8 @@
 """What can be proved about a node from its inputs: the small theorems behind "selects at most one position".
 
-Facts of a sequence, for every input: `constant` (the same at all positions), `injective` (different at any two positions).
+Facts of a sequence, for every input: `constant` (the same value at all positions), `injective` (no two positions compare
+equal). A value is the same only under its own type: True equals 1 and is another value. What is read is about the same
+value, what is selected about ==, so that `injective` is stated for == and `constant` for the same value.
 Facts of a selector: `reflexive` (every position selects itself), `single` (no position selects two), `total` (a strict
 total order of the positions), `total or equal` (the same with every position added to its own row).
 
@@ -274,16 +276,19 @@ def most_selected(nodes: Sequence[Node], selector: Node, length: int) -> int:
 
 
 def selects_one_value(nodes: Sequence[Node], selector: Node, value: int) -> bool:
-    """Whether all positions that a position selects have the same value there, if any is selected."""
+    """Whether all positions that a position selects have the same value there (not only equal ones), if any is selected."""
     if "single" in selector.facts or "constant" in nodes[value].facts:
         return True
     return any(_determines(nodes, key, value) for key in _compared_keys(nodes, conjuncts(nodes, selector)))
 
 
 def _determines(nodes: Sequence[Node], key: int, value: int) -> bool:
-    """Whether positions with equal keys have equal values, because the value is a function of the key."""
+    """Whether positions with equal keys have the same value, because the value is a function of the key.
+
+    A function of the same key, and the key itself: of equal keys that are not the same (True and 1) nothing follows.
+    """
     for _ in range(8):
-        if key == value or (_is_map_of(nodes, value, key) and _no_twins(nodes, key)):
+        if _is_map_of(nodes, value, key) and _no_twins(nodes, key):
             return True
         node = nodes[key]
         if node.kind != "width":
@@ -296,9 +301,11 @@ def _determines(nodes: Sequence[Node], key: int, value: int) -> bool:
 
 
 def _no_twins(nodes: Sequence[Node], number: int) -> bool:
-    """Whether equal values are the same value: True and 1 are equal, and a map may tell them apart."""
+    """Whether equal values are the same value: True and 1 are equal, and an aggregate or a map tells them apart."""
     values = nodes[number].values
-    return values is not None and values.values is not None and len(set(values.values)) == len(values.values)
+    if values is None or values.values is None:
+        return values is not None and values.span is not None and not values.span.ambiguous
+    return len(set(values.values)) == len(values.values)
 
 
 def _is_map_of(nodes: Sequence[Node], value: int, key: int) -> bool:

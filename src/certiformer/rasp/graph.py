@@ -14,7 +14,7 @@ from typing import Any
 
 from certiformer.rasp.operation import Operation
 from certiformer.rasp.selectors import Comparison
-from certiformer.rasp.value import Value, identity
+from certiformer.rasp.value import Value, identity, reduced
 
 SELECTORS = frozenset({"select", "pattern", "and", "or", "not"})
 SEQUENCES = frozenset({"tokens", "indices", "length", "full", "written", "map", "width", "aggregate"})
@@ -42,12 +42,17 @@ class Span:
 
     None: the denominators have no known bound. A mean of w multiples of 1/3600 is 1/3600 times a fraction over w: far
     fewer numbers than all with a denominator up to 3600 w, and further apart.
+
+    `truths` are the truth values that occur among the numbers: a mean of truth values is True where all of them are. Each
+    stands for its number, so that no 1 occurs beside True, unless the span is `ambiguous`.
     """
 
     low: Fraction
     high: Fraction
     largest_denominator: int | None
     step: Fraction = Fraction(1)
+    truths: tuple[bool, ...] = ()
+    ambiguous: bool = False
 
     @property
     def gap(self) -> Fraction | None:
@@ -60,9 +65,13 @@ class Span:
         return self.step * (number / self.step).limit_denominator(self.largest_denominator or 1)
 
     def plain(self) -> Span:
-        """A span of step 1 that contains this one."""
+        """A span of step 1 that contains these numbers, without truth values: what arithmetic makes of them."""
         most = self.largest_denominator
         return Span(self.low, self.high, None if most is None else most * self.step.denominator)
+
+    def value_of(self, number: Fraction) -> Value:
+        """The value that a number of the span is, where that is not ambiguous."""
+        return next((truth for truth in self.truths if truth == number), reduced(number))
 
 
 @dataclass(frozen=True, eq=False)

@@ -177,17 +177,15 @@ class GraphBuilder:
             return UNKNOWN
         one_value = selects_one_value(self.nodes, selector, node.inputs[1])
         symbols = inner.values is not None and not all(is_number(value) for value in inner.values)
-        distinct = inner.values is not None and len(set(inner.values)) == len(inner.values)  # no True beside 1
-        own_values = "single" in selector.facts or symbols or (one_value and distinct)
         most = most_selected(self.nodes, selector, self.length)
-        result = inner if own_values else of_mean(inner, most)
+        result = inner if one_value or symbols else of_mean(inner, most)
         if symbols and not one_value:  # numbers among the symbols have means, too
             numbers = listed([value for value in inner.values or () if is_number(value)])
             means = of_mean(numbers, most).values if numbers.values else ()
             result = UNKNOWN if means is None else listed([*(inner.values or ()), *means], inner.undefined)
         if not result.known:
             self.blame(number, f"has too many means of {inner} to list", "use exact numbers instead of floats")
-        if symbols and not (one_value and distinct) and len(inner.values or ()) > 1:
+        if symbols and not one_value and len(inner.values or ()) > 1:
             self.blame(
                 number,
                 f"may select positions with different values out of {inner}, which have no mean",

@@ -71,7 +71,8 @@ def _values_to_json(values: ValueSet) -> dict[str, Any]:
     if isinstance(values.span, Span):
         ends = [str(values.span.low), str(values.span.high)]
         step = {} if values.span.step == 1 else {"step": str(values.span.step)}
-        return {**data, "span": ends, "largest_denominator": values.span.largest_denominator, **step}
+        truths = {"truths": list(values.span.truths), "ambiguous": values.span.ambiguous} if values.span.truths else {}
+        return {**data, "span": ends, "largest_denominator": values.span.largest_denominator, **step, **truths}
     return data
 
 

@@ -117,6 +117,9 @@ def _belongs(value: Value, values: ValueSet, places: dict[tuple, int]) -> bool:
     span = values.span
     if span is None or isinstance(value, (str, tuple, float)):
         return False
+    named = type(value) is bool or not span.ambiguous
+    if named and identity(value) != identity(span.value_of(exact(value))):
+        return False
     denominator = (exact(value) / span.step).denominator
     return span.low <= exact(value) <= span.high and denominator <= (span.largest_denominator or denominator)
 

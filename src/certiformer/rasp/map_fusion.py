@@ -237,4 +237,6 @@ def _exact_numbers(values: ValueSet) -> bool:
 
 
 def _no_truth_values(values: ValueSet) -> bool:
-    return values.values is None or not any(type(value) is bool for value in values.values)
+    if values.values is None:
+        return values.span is not None and not values.span.truths
+    return not any(type(value) is bool for value in values.values)

@@ -99,7 +99,7 @@ class Binary(Operation):
         return BINARY[self.symbol](x, y)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Linear(Operation):
     """`first x + second y`; exact when the factors and the values are."""
 
@@ -111,10 +111,23 @@ class Linear(Operation):
         x, y = values
         return self.first * x + self.second * y
 
+    # A factor 0.5 rounds where a factor 1/2 does not, though the two are equal.
+    def _key(self) -> tuple:
+        return (identity(self.first), identity(self.second))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Linear) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
 
 @dataclass(frozen=True)
 class Affine(Operation):
-    """`factors[0] x + factors[1] y + offset` for one or two exact numbers; chains of + - * are gathered into one."""
+    """`factors[0] x + factors[1] y + offset` for one or two exact numbers; chains of + - * are gathered into one.
+
+    Factors and offset are exact, so equal ones compute the same: arithmetic takes True for 1.
+    """
 
     factors: tuple[Value, ...]
     offset: Value

@@ -137,6 +137,17 @@ def identity(value: Value) -> tuple[str, Any]:
     return (type(value).__name__, value)
 
 
+def answer(value: Value) -> tuple[str, Any]:
+    """A dictionary key that is equal exactly for values that are the same as an answer of a program.
+
+    A float and a fraction that are the same number are printed alike; True and 1 are not.
+
+    >>> answer(0.5) == answer(Ratio(1, 2)), answer(True) == answer(1)
+    (True, False)
+    """
+    return identity(reduced(exact(value))) if type(value) is float else identity(value)
+
+
 def identities(values: Iterable[Value]) -> list[tuple[str, Any]]:
     """`identity` of each value; the same object, which a table names many times, is looked at once."""
     found = list(values)

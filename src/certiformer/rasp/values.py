@@ -82,7 +82,22 @@ def _capped(values: ValueSet) -> ValueSet:
     if values.values is None or len(values.values) <= MAX_VALUES:
         return values
     bounds = _bounds(values)  # None for floats, which would be rounded, and for symbols
-    return UNKNOWN if bounds is None else ValueSet(None, values.undefined, bounds)
+    return UNKNOWN if bounds is None else ValueSet(None, values.undefined, _with_truths(bounds, values.values))
+
+
+def _with_truths(span: Span, values: Sequence[Value]) -> Span:
+    """A span of these exact numbers with the truth values among them."""
+    truths = tuple(truth for truth in (False, True) if any(value is truth for value in values))
+    both = any(type(value) is not bool and value in truths for value in values) if truths else False
+    return replace(span, truths=truths, ambiguous=both)
+
+
+def _of_means(span: Span) -> Span:
+    """The span of the means of its numbers. One at an end is a mean of equal values, which is that value itself; inside,
+    different numbers may have the mean 1 beside True.
+    """
+    inside = any(span.low < truth < span.high for truth in span.truths)
+    return replace(span, ambiguous=span.ambiguous or inside)
 
 
 def consecutive(values: ValueSet) -> bool:
@@ -184,11 +199,22 @@ def with_default(result: ValueSet, default: Value) -> ValueSet:
     if default is None:
         return replace(result, undefined=True)
     span, more = _bounds(result), _bounds(ValueSet((default,)))
-    if span is None or more is None:
+    if span is None or more is None or result.span is None:
         return UNKNOWN
     known = span.largest_denominator, more.largest_denominator
     largest = None if None in known else max(x or 0 for x in known)
-    return replace(result, span=Span(min(span.low, more.low), max(span.high, more.high), largest))
+    ends = Span(min(span.low, more.low), max(span.high, more.high), largest)
+    return replace(result, span=_with_default_truth(ends, result.span, default))
+
+
+def _with_default_truth(ends: Span, span: Span, default: Value) -> Span:
+    """The truth values of a span and of a default: one of them may be the number of the other."""
+    if type(default) is bool:
+        new = default not in span.truths and span.low <= default <= span.high
+        truths = tuple(sorted({*span.truths, default}))
+    else:
+        new, truths = default in span.truths, span.truths
+    return replace(ends, truths=truths, ambiguous=span.ambiguous or new)
 
 
 def of_function(f: Callable[..., Any], inputs: Sequence[ValueSet]) -> tuple[list[Value], list[Fault]]:
@@ -213,7 +239,7 @@ def of_mean(values: ValueSet, length: int) -> ValueSet:
         if span is None:
             return UNKNOWN
         denominator = length if span.largest_denominator == 1 else None
-        return ValueSet(None, values.undefined, Span(span.low, span.high, denominator, span.step))
+        return ValueSet(None, values.undefined, replace(_of_means(span), largest_denominator=denominator))
     if len(numbers) < 2:
         return values
     low, high = min(numbers), max(numbers)
@@ -224,7 +250,8 @@ def of_mean(values: ValueSet, length: int) -> ValueSet:
     if steps * length * (length + 1) > 4 * MAX_VALUES:
         if any(isinstance(x, float) for x in values.values or ()):
             return UNKNOWN  # a span holds exact numbers only: what is computed from floats is rounded
-        return ValueSet(None, values.undefined, Span(low, high, length, common_step([low, step])))
+        span = Span(low, high, length, common_step([low, step]))
+        return ValueSet(None, values.undefined, _of_means(_with_truths(span, values.values or ())))
     ends = [reduced(low), reduced(high)] if len(set(numbers)) < len(numbers) else []
     # Each t / w once, in lowest terms; a whole number is a mean of two or more.
     shortest = range(1, length + 1) if length > 1 else range(0)

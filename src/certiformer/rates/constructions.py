@@ -23,16 +23,16 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from certiformer.checker.balls import BallDomain, working_precision
 from certiformer.checker.jets import DerivativeBounds
 from certiformer.checker.rules import voronoi_second_order
 from certiformer.checker.rules.grid import Grid
 from certiformer.checker.rules.lattice import first_order_moment
-from certiformer.checker.rules.refusal import Refused
 from certiformer.construct import voronoi
 from certiformer.construct.method import METHODS, Size, Task, method, with_layout
 from certiformer.construct.pooled_order_statistics import error_bound, pooled_order_statistics
 from certiformer.errors import BadInput
+from certiformer.kernel.balls import BallDomain, working_precision
+from certiformer.kernel.refusal import Refused
 from certiformer.model import Transformer
 from certiformer.sweep.job import Row
 from certiformer.target import Target, parse_domain, parse_formula

@@ -54,7 +54,7 @@ def fit_slope(
     `best` is for restarts: the smallest error of a set of restarts, as a function of the set.
 
     >>> fit = fit_slope([2, 4, 8, 16], [0.25, 0.0625, 0.015625, 0.00390625])
-    >>> round(fit.value, 12), fit.window, fit.straightness
+    >>> round(fit.value, 9), fit.window, round(fit.straightness, 9)
     (-2.0, (2.0, 16.0), 1.0)
     >>> fit_slope([2, 4], [0.2, 0.1])
     Traceback (most recent call last):

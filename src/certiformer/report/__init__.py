@@ -15,6 +15,7 @@ The data is a dictionary with these entries (texts unless said otherwise; number
 | `outcome`, `reason`, `method` | one of the four outcomes, why, and how the weights were made |
 | `level` | an integer: 2 checked, 1 searched only, 0 neither |
 | `checked` | whether whoever renders the page has seen the checker accept |
+| `recorded` | may be missing: whether all this was read from a folder and nothing of it checked, which the page then says |
 | `lower`, `upper`, `apriori` | bounds of the largest error, or None |
 | `witness` | None or `{"point": [texts], "output": int, "error": text}` |
 | `sizes` | None or `{"blocks", "heads", "units", "registers", "width", "nonzero", "dense", "bytes"}`, all integers |

@@ -28,6 +28,7 @@ from certiformer.report.attention import attention
 from certiformer.report.circuit_wires import CSS as WIRES_CSS
 from certiformer.report.circuit_wires import wires
 from certiformer.report.style import CSS
+from certiformer.report.wording import RECORDED
 
 _POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 
@@ -66,9 +67,11 @@ def _section(title: str, content: str) -> str:
 
 
 def _claim(data: dict[str, Any]) -> str:
-    certified, sentence = data["word"] == "certified", data["sentence"]
-    tone = "good" if certified else "weak"
-    if not certified:
+    word, sentence = data["word"], data["sentence"]
+    tone = "good" if word == "certified" else "weak"
+    if word == "proved, as recorded":
+        sentence = f"{RECORDED} The claim is: {sentence[0].lower()}{sentence[1:]}"
+    elif word != "certified":
         sentence = f"Not proved. The claim was: {sentence[0].lower()}{sentence[1:]}"
     items = "".join(f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>" for name, value in data["facts"])
     return (
@@ -115,6 +118,6 @@ def _program(text: str) -> str:
 def _check_it(directory: str | None) -> str:
     folder = escape(shlex.quote(directory or "DIR"))
     return (
-        "<p>This page is a drawing of its folder, not evidence. The independent checker verifies every statement of it from"
+        "<p>This page is a drawing of its folder, not evidence. The checker verifies every statement of it from"
         f" the weights:</p><pre>certiformer check {folder}</pre>"
     )

@@ -14,8 +14,9 @@ from certiformer.report.numbers import bound_text
 from certiformer.report.proof import proof_tree
 from certiformer.report.sizes import candidate_table, size_facts, size_plot
 from certiformer.report.style import CSS
-from certiformer.report.wording import NOT_CLAIMED, NOT_CLAIMED_OF_ROWS, meaning, verdict
-from certiformer.target.sentence import LONGEST_FORMULA, claim_sentence
+from certiformer.report.wording import NOT_CLAIMED, NOT_CLAIMED_OF_ROWS, RECORDED, meaning, verdict
+from certiformer.target import parse_epsilon
+from certiformer.target.sentence import LONGEST_FORMULA, claim_sentence, epsilon_text
 
 _DRAW = {"curves": curves, "steps": steps, "map": colour_map, "attention": attention, "sizes": size_plot}
 _ABOUT_THE_TRANSFORMER = ("sizes", "attention")
@@ -26,14 +27,17 @@ _POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 
 def write(data: dict[str, Any]) -> str:
     """The HTML of `report.html`; the package's docstring describes `data`."""
-    title = f"{data['source']} on {data['domain']}"
+    title = f"{_subject(data)} on {data['domain']}"
     body = "\n".join(
         [
             f'<h1 class="mono">{escape(title)}</h1>',
             _claim(data),
             _section("The transformer", _transformer(data)),
             _section("Pictures", _pictures(data["pictures"], proved=data["outcome"] == "proved")),
-            _section("The proof", proof_tree(data["proof"]) + _assumptions(data["assumptions"])),
+            _section(
+                "The recorded proof" if data.get("recorded") else "The proof",
+                proof_tree(data["proof"]) + _assumptions(data["assumptions"]),
+            ),
             _section("What is not claimed", _not_claimed(data)),
             _section("Check it yourself", _check_it(data)),
             _section("Small print", _small_print(data)),
@@ -45,6 +49,14 @@ def write(data: dict[str, Any]) -> str:
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<title>{escape(title)}</title>\n<style>{CSS}</style>\n</head>\n<body>\n<main>\n{body}\n</main>\n</body>\n</html>\n"
     )
+
+
+def _subject(data: dict[str, Any]) -> str:
+    """What the page is about: the text that the user wrote, or what a folder is really about, whatever text it carries."""
+    if not data.get("recorded"):
+        return data["source"]
+    text = ", ".join(data["formulas"])
+    return text if 0 < len(text) <= LONGEST_FORMULA else "A recorded claim"
 
 
 def _section(title: str, content: str) -> str:
@@ -60,6 +72,8 @@ def _claim(data: dict[str, Any]) -> str:
     if data["outcome"] in ("refuted", "invalid", "undecided"):
         sentence = f"The claim was: {sentence[0].lower()}{sentence[1:]}"
     parts = [f'<span class="badge">{escape(word)}</span>', f'<p class="sentence">{escape(sentence)}</p>']
+    if data.get("recorded"):
+        parts.append(f"<p>{escape(RECORDED)}</p>")
     parts.append(f'<p class="quiet">{escape(meaning(data["outcome"], data["level"], data["checked"]))}</p>')
     if data["reason"] and data["outcome"] != "proved":
         reason = data["reason"]
@@ -75,11 +89,12 @@ def _claim(data: dict[str, Any]) -> str:
 
 def _bracket(data: dict[str, Any]) -> str:
     """The proved bracket of the largest error on a scale that starts at zero."""
-    lower, upper, epsilon = data["lower"], data["upper"], Fraction(data["epsilon"])
+    lower, upper, epsilon = data["lower"], data["upper"], parse_epsilon(data["epsilon"])
     low, high = Fraction(lower or 0), Fraction(upper) if upper is not None else None
     where = data.get("where", "box")
     whole = Fraction(11, 10) * max(epsilon, low, high or 0)
     left, right = float(low / whole), float(high / whole) if high is not None else 1.0
+    recorded = "Recorded, not checked: " if data.get("recorded") else ""
     text = (
         f"The largest error over the {where} lies between {bound_text(lower or '0', up=False)}"
         f" and {bound_text(upper, up=True)}."
@@ -88,10 +103,12 @@ def _bracket(data: dict[str, Any]) -> str:
         " no upper bound was proved."
     )
     place = 100 * float(epsilon / whole)
-    tolerance = f'<div class="mark" style="left:{place:.2f}%"><span>ε = {escape(data["epsilon"])}</span></div>'
+    tolerance = (
+        f'<div class="mark" style="left:{place:.2f}%"><span>ε = {escape(epsilon_text(data["epsilon"]))}</span></div>'
+    )
     return (
         f'<div class="bracket"><div class="track"></div><div class="known" style="left:{100 * left:.2f}%;'
-        f'width:{100 * max(right - left, 0):.2f}%"></div>{tolerance}<span class="end">0</span></div><p>{text}</p>'
+        f'width:{100 * max(right - left, 0):.2f}%"></div>{tolerance}<span class="end">0</span></div><p>{recorded}{text}</p>'
     )
 
 
@@ -133,16 +150,16 @@ def _not_claimed(data: dict[str, Any]) -> str:
 def _check_it(data: dict[str, Any]) -> str:
     folder = shlex.quote(data["directory"] or "DIR")
     return (
-        "<p>This page is a picture of its folder, not evidence. The independent checker reads the files and recomputes"
+        "<p>This page is a picture of its folder, not evidence. The checker reads the files and recomputes"
         f" everything:</p><pre>certiformer check {escape(folder)}</pre>"
     )
 
 
 def _small_print(data: dict[str, Any]) -> str:
     rows = [
-        ("target", data["source"]),
+        ("text of the target, as written", data["source"]),
         (data.get("where", "box"), data["domain"]),
-        ("tolerance", data["epsilon"]),
+        ("tolerance", epsilon_text(data["epsilon"])),
         ("method", data["method"]),
     ]
     rows += [(name, data[name] or "") for name in ("lower", "upper")]

@@ -60,7 +60,7 @@ WIDTH = 7.0  # inches: two columns of a page
 
 
 def draw_all(data: Mapping[str, Any], folder: Path) -> list[str]:
-    """Write every figure into the folder, twice; returns the names of the files."""
+    """Write every figure into a folder that nobody reads yet, twice; returns the names of the files."""
     try:
         import matplotlib  # noqa: F401
     except ImportError:
@@ -72,7 +72,7 @@ def draw_all(data: Mapping[str, Any], folder: Path) -> list[str]:
 
 
 def save(draw: Callable[[], Figure], stem: Path) -> list[str]:
-    """Draw once and write `stem.svg` and `stem.pdf`, whole or not at all."""
+    """Draw once and write `stem.svg` and `stem.pdf`."""
     import matplotlib
 
     names = []

@@ -1,9 +1,14 @@
 """The words for what is claimed and what is not, shared by the report and the command line.
 
-Only a proof that the independent checker accepted is called *certified*, and only by whoever saw it accept.
+Only a proof that the checker accepted is called *certified*, and only by whoever saw it accept.
 """
 
 from __future__ import annotations
+
+from certiformer.certificate import Outcome
+
+RECORDED = "This page repeats what its folder records; nothing of that was checked when the page was drawn."
+"""What a page says that was drawn from a folder alone."""
 
 NOT_CLAIMED = (
     ("Points outside the box", "nothing is said about them."),
@@ -43,11 +48,7 @@ def verdict(outcome: str, level: int, checked: bool) -> str:
     >>> verdict("proved", 2, True), verdict("proved", 2, False), verdict("proved", 1, True), verdict("refuted", 2, True)
     ('certified', 'proved, as recorded', 'proved (numerical)', 'refuted')
     """
-    if outcome != "proved":
-        return outcome
-    if level < 2:
-        return "proved (numerical)"
-    return "certified" if checked else "proved, as recorded"
+    return Outcome(outcome).word(level, checked=checked)
 
 
 def meaning(outcome: str, level: int, checked: bool) -> str:
@@ -59,7 +60,7 @@ def meaning(outcome: str, level: int, checked: bool) -> str:
     if outcome == "invalid":
         return "The claim makes no sense as stated, for instance because the target is singular on the box."
     if level < 2:
-        return "A float64 search with outward rounding found a proof; the independent checker was not asked."
+        return "A float64 search with outward rounding found a proof; the checker was not asked."
     if checked:
-        return "The independent checker recomputed every step of the proof in ball arithmetic and accepted it."
-    return "The folder records that the independent checker accepted; whether it does can be asked again at any time."
+        return "The checker recomputed every step of the proof in ball arithmetic and accepted it."
+    return "The folder records that the checker accepted; whether it does can be asked again at any time."

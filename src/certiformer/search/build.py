@@ -1,17 +1,14 @@
 """`build` and `prove`: from a request to a run.
 
-    target, box, epsilon -> construction -> evidence -> files in a staging folder -> independent check -> run folder
+    target, box, epsilon -> construction -> evidence -> files in a hidden folder -> check -> run folder
 
-The check reads the very files that are then moved into place. Only what it accepted is recorded as level 2.
+The check reads the very files that are then moved into place, all at once. Only what it accepted is recorded as level 2.
 """
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 import time
 from collections.abc import Callable
-from contextlib import ExitStack
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -19,9 +16,10 @@ from typing import Any
 
 from certiformer.certificate import Certificate, Outcome, canonical, decimal_text, digest
 from certiformer.checker import check, find_singularity
-from certiformer.checker.rules.refusal import Refused
 from certiformer.construct.method import Construction, Size, Task
+from certiformer.disk import Workplace, refuse_own_input
 from certiformer.errors import BadInput
+from certiformer.kernel.refusal import Refused
 from certiformer.model import Transformer
 from certiformer.model import load as load_model
 from certiformer.model.cast import cast
@@ -90,6 +88,8 @@ def build(
     >>> run.outcome.value, run.level, run.certificate.method
     ('proved', 2, 'ridge')
     """
+    if isinstance(target, str | Path):
+        refuse_own_input(out, target)
     wanted = read_any(target, on, tokens)
     shape = read_shape(wanted, tokens, out_tokens, out_width, layout)
     details = f"{shape} {objective} {fit_seconds}"
@@ -111,6 +111,8 @@ def prove(
     **options: Any,
 ) -> Run:
     """Prove or refute that your own transformer is within `eps` of `target` on the box; arguments as for `build`."""
+    if not isinstance(model, Transformer):
+        refuse_own_input(out, model)
     network = model if isinstance(model, Transformer) else load_model(model)
     axes, tokens = parse_domain(on).dimension, network.config.tokens
     wanted = read_any(target, on, tokens if axes % tokens == 0 else None)
@@ -162,40 +164,33 @@ class Job:
         if singular is not None:
             box, why = singular
             return self._without_model(Outcome.INVALID, f"the target is not defined everywhere: on {box}, {why}")
-        with ExitStack() as stack:
-            if out is None and not keep:
-                home = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="certiformer-")))
-            else:
-                home = folders.claim_folder(out, folders.slug(self.target.source), self._request(), force)
+        with folders.run_folder(out, keep, folders.slug(self.target.source), self._request(), force) as place:
             began = time.monotonic()
             if self.method != "given":
                 self.progress("construct", 0, None, "sizing the transformer")
             try:
                 choice = candidates()
                 self.seconds["construct"] = round(time.monotonic() - began, 3)
-                model, certificate, leaves = self._first_proved(home, choice)
+                model, certificate, leaves = self._first_proved(place, choice)
             except Refused as refusal:
-                folders.abandon(home)
                 return self._without_model(Outcome.UNDECIDED, f"no theorem of the method applies: {refusal}")
-            except BadInput:
-                folders.abandon(home)
-                raise
-            folders.publish(home / folders.STAGING, home)
-            kept = None if out is None and not keep else home
             rows = choice.rows() if self.method != "given" else []
-            if kept is not None and len(rows) > 1:
-                folders.write_candidates(home, rows)
+            kept = None if out is None and not keep else place.folder
+            if kept is not None:
+                if len(rows) > 1:
+                    folders.write_candidates(place.new, rows)
+                place.publish(folders.RUN_FILES)
             notes = self.notes
             if isinstance(self.target, Teacher) and self.method != "given":
                 notes += DISTILLATION_NOTES
             return Run(model, self.target, certificate, leaves, kept, notes=notes, candidates=rows)
 
-    def _first_proved(self, home: Path, choice: Choice) -> tuple[Transformer, Certificate, bytes]:
-        """Certify the candidates in order; what was settled last stays in the staging folder."""
+    def _first_proved(self, place: Workplace, choice: Choice) -> tuple[Transformer, Certificate, bytes]:
+        """Certify the candidates in order; what was settled last is the new folder of the workplace."""
         reasons: list[str] = []
-        left, number = list(choice.candidates), 0
+        left = list(choice.candidates)
         while left:
-            candidate, number = left[0], number + 1
+            candidate = left[0]
             last = len(left) == 1 and choice.later is None
             began = time.monotonic()
             options = self.options
@@ -216,20 +211,21 @@ class Job:
             if not last and built.through is not None:
                 options = replace(options, seconds=min(options.seconds, THROUGH_SECONDS))
             candidate.size = Size.of(built.model)
-            checkpoint = (home / folders.CHECKPOINT, digest(f"{self._request()} {number}".encode()))
+            # A block that is trained again has other weights, about which a kept search says nothing.
+            seal = digest(f"{self._request()} {digest(tensors_to_bytes(built.model))}".encode())
             found = collect(
                 built.model,
                 self.target,
                 self.epsilon,
                 options,
                 construction=built,
-                checkpoint=checkpoint,
+                checkpoint=(place.kept / folders.CHECKPOINT, seal),
                 progress=self.progress,
             )
             for name, value in found.seconds.items():
                 self.seconds[name] = round(self.seconds.get(name, 0.0) + value, 3)
             apriori = None if built.proof is None else built.proof.bound
-            certificate, leaves = self._settle(home, built.model, found, apriori, candidate.method)
+            certificate, leaves = self._settle(place, built.model, found, apriori, candidate.method)
             candidate.outcome, candidate.seconds = certificate.outcome.value, round(time.monotonic() - began, 3)
             if certificate.outcome is Outcome.PROVED:
                 return built.model, certificate, leaves
@@ -251,12 +247,10 @@ class Job:
         return Run(None, self.target, certificate, b"")
 
     def _settle(
-        self, home: Path, model: Transformer, found: Evidence, apriori: str | None, method: str
+        self, place: Workplace, model: Transformer, found: Evidence, apriori: str | None, method: str
     ) -> tuple[Certificate, bytes]:
-        """Write the proofs one by one into the staging folder and check them, until one is accepted."""
-        staging = home / folders.STAGING
-        shutil.rmtree(staging, ignore_errors=True)
-        staging.mkdir(parents=True)
+        """Write the proofs one by one into the new folder and check them, until one is accepted."""
+        staging = place.fresh()
         began = time.monotonic()
         base = replace(self._base(found, apriori), method=method)
         if self.options.dtype is not None and base.outcome is not Outcome.REFUTED:
@@ -273,7 +267,7 @@ class Job:
                 upper = verdict.upper
                 certificate, leaves = replace(claimed, level=2, upper=upper), tree.leaves
                 break
-            found.reasons.append(f"the independent checker refused: {verdict.reason}")
+            found.reasons.append(f"the checker refused: {verdict.reason}")
         if certificate is None:
             certificate = self._write(staging, model, b"", self._unproved(base, found))
             if certificate.outcome is Outcome.REFUTED:

@@ -10,9 +10,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from certiformer.checker.rules.refusal import Refused
 from certiformer.construct.method import METHODS, Construction, Plan, Size, Task, method, with_layout
 from certiformer.errors import BadInput
+from certiformer.kernel.refusal import Refused
 from certiformer.target import Target, Teacher, ridge_split
 
 OBJECTIVES = ("parameters", "heads", "time")

@@ -14,13 +14,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from certiformer.certificate import Node, Witness
-from certiformer.checker.balls import BallDomain, decimal, working_precision
 from certiformer.checker.check import error_lower
-from certiformer.checker.network import Network
-from certiformer.checker.problem import Problem, ProgramFunction
-from certiformer.checker.prototypes import as_prototypes
-from certiformer.checker.rules.refusal import Refused
-from certiformer.checker.weights import read_model
+from certiformer.kernel.affine_softmax import as_prototypes
+from certiformer.kernel.balls import BallDomain, decimal, working_precision
+from certiformer.kernel.network import Network
+from certiformer.kernel.problem import Problem, ProgramFunction
+from certiformer.kernel.refusal import Refused
+from certiformer.kernel.weights import read_model
 from certiformer.model import Transformer
 from certiformer.model.store import tensors_to_bytes
 from certiformer.search.request import Options, teacher_model
@@ -76,6 +76,12 @@ class Case:
     def wanted(self) -> Program | Transformer:
         """What is approximated, for the float64 search."""
         return teacher_model(self.target) if isinstance(self.target, Teacher) else self.target.program
+
+    @property
+    def points_at_once(self) -> int:
+        """How many points can be evaluated together in a moderate amount of memory."""
+        wanted = self.wanted
+        return min(part.points_at_once for part in (self.model, wanted) if isinstance(part, Transformer))
 
     def error_rows(self) -> Callable:
         """T - f in float64 on rows of points."""

@@ -13,9 +13,9 @@ import numpy as np
 from flint import arb
 from jaxtyping import Float
 
-from certiformer.checker.balls import ZERO, Box, ball, decimal, larger
-from certiformer.checker.taylor import value_ball
 from certiformer.expressivity.relative_bias_not_universal import equal_tokens_stay_equal
+from certiformer.kernel.balls import ZERO, Box, ball, decimal, larger
+from certiformer.kernel.taylor import value_ball
 from certiformer.search.case import Case
 
 SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)  # of the way through the box

@@ -14,8 +14,8 @@ from typing import Any
 import jax
 import numpy as np
 
-from certiformer.checker.rules.refusal import Refused
 from certiformer.construct.method import Task
+from certiformer.kernel.refusal import Refused
 from certiformer.model import Transformer
 from certiformer.search.box_evidence import ROOM
 from certiformer.search.build import checked_network
@@ -25,7 +25,7 @@ from certiformer.search.request import Options, read_any, read_epsilon, read_sha
 from certiformer.target import Teacher
 from certiformer.verify.bounder import bounder_for
 
-CHECKED_PER_SECOND = 200  # leaves of the independent check, on one core
+CHECKED_PER_SECOND = 200  # leaves of the check, on one core
 COMPILE_SECONDS = 5.0
 MAX_WEIGHTS = 2_000_000
 PILOT_BOXES, PILOT_DEPTHS = 64, 14

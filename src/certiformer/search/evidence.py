@@ -12,8 +12,8 @@ from pathlib import Path
 
 import jax
 
-from certiformer.checker.prototypes import Prototypes
 from certiformer.construct.method import Construction
+from certiformer.kernel.affine_softmax import Prototypes
 from certiformer.model import Transformer
 from certiformer.search.box_evidence import by_boxes
 from certiformer.search.case import Case, Evidence, Progress, Tree, raise_lower
@@ -42,7 +42,7 @@ def collect(
     with jax.enable_x64(True):
         case, found = Case(model, target, epsilon, options), Evidence()
         began = time.monotonic()
-        falsifier = Falsifier(case.error_rows(), case.domain, options.seed)
+        falsifier = Falsifier(case.error_rows(), case.domain, options.seed, case.points_at_once)
         equal = equal_token_points(case)
         raise_lower(case, found, falsifier, equal)
         found.limit = architecture_limit(case, equal)

@@ -1,6 +1,6 @@
 """`build_table`: from a table of data to a transformer that is proved to memorise it.
 
-CSV or teacher -> exact table -> construction (`construct.memorise`) -> files -> independent check -> run folder
+CSV or teacher -> exact table -> construction (`construct.memorise`) -> files -> check -> run folder
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from jaxtyping import ArrayLike, Num
 
 from certiformer.certificate import Finite, Node, Witness, decimal_text
 from certiformer.construct.memorise import Memory, Progress, memorise
+from certiformer.disk import refuse_own_input
 from certiformer.errors import BadInput
 from certiformer.model import Transformer
 from certiformer.model import load as load_model
@@ -57,6 +58,7 @@ def build_table(
     >>> run.notes[0]
     '5 rows, 0 hidden units; plain interpolation needs 3'
     """
+    refuse_own_input(out, *(path for path in (data, teacher) if isinstance(path, str | Path)))
     table, remarks = _table(data, names_of(inputs), names_of(outputs), teacher)
     text, epsilon = read_epsilon(eps)
     arranged = {"tokens": tokens, "out_tokens": out_tokens, "seed": seed}

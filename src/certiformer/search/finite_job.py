@@ -1,25 +1,23 @@
-"""One claim about a finite set on its way: construction -> files -> independent check -> run folder."""
+"""One claim about a finite set on its way: construction -> files -> check -> run folder."""
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 import time
 from collections.abc import Callable
-from contextlib import ExitStack
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
 from certiformer.certificate import Certificate, Node, Outcome, Witness, canonical, digest
 from certiformer.checker import check
-from certiformer.checker.balls import decimal, working_precision
-from certiformer.checker.points import FiniteProblem, PointNetwork
-from certiformer.checker.rules.refusal import Refused
+from certiformer.checker.check import error_lower
 from certiformer.checker.run_sequences import sequences_run_error
-from certiformer.checker.weights import read_model
 from certiformer.construct.memorise import Progress
-from certiformer.errors import BadInput
+from certiformer.disk import Workplace
+from certiformer.kernel.balls import decimal, working_precision
+from certiformer.kernel.points import FiniteProblem, PointNetwork
+from certiformer.kernel.refusal import Refused
+from certiformer.kernel.weights import read_model
 from certiformer.model import Transformer
 from certiformer.model.store import tensors_to_bytes
 from certiformer.search import folder as folders
@@ -45,24 +43,19 @@ class FiniteJob:
 
     def run(self, make: Callable[[], Made], out: str | Path | None, force: bool, keep: bool) -> Run:
         """Construct, write, check, publish; files stay only when `out` or `keep` asks for them."""
-        with ExitStack() as stack:
-            if out is None and not keep:
-                home = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="certiformer-")))
-            else:
-                home = folders.claim_folder(out, folders.slug(self.target.source), self._request(), force)
+        with folders.run_folder(out, keep, folders.slug(self.target.source), self._request(), force) as place:
             began = time.monotonic()
             try:
                 model, proof, witness, notes = make()
-            except (Refused, BadInput) as problem:
-                folders.abandon(home)
-                if isinstance(problem, BadInput):
-                    raise
+            except Refused as problem:
                 reason = str(problem)
                 nothing = Certificate(self.text, Outcome.UNDECIDED, 0, {}, method=self.method, reason=reason)
                 return Run(None, self.target, replace(nothing, versions=versions()), b"")
             seconds = {"construct": round(time.monotonic() - began, 3)}
-            certificate = self._settle(home, model, proof, witness, seconds)
-            kept = None if out is None and not keep else home
+            certificate = self._settle(place, model, proof, witness, seconds)
+            kept = None if out is None and not keep else place.folder
+            if kept is not None:
+                place.publish(folders.RUN_FILES)
             return Run(model, self.target, certificate, b"", kept, notes=(*notes, *self.notes))
 
     def _request(self) -> str:
@@ -70,12 +63,10 @@ class FiniteJob:
         return digest(canonical(keys))
 
     def _settle(
-        self, home: Path, model: Transformer, proof: Node, witness: Witness | None, seconds: dict[str, float]
+        self, place: Workplace, model: Transformer, proof: Node, witness: Witness | None, seconds: dict[str, float]
     ) -> Certificate:
-        """Write the files, ask the checker, and publish what it said."""
-        staging = home / folders.STAGING
-        shutil.rmtree(staging, ignore_errors=True)
-        staging.mkdir(parents=True)
+        """Write the files into the new folder, ask the checker, and record what it said."""
+        staging = place.fresh()
         config, tensors = model.config.to_bytes(), tensors_to_bytes(model)
         seals = folders.write_inputs(staging, config, tensors, self.target.to_text().encode(), b"")
         witness = self._proved(witness, config, tensors)
@@ -102,12 +93,11 @@ class FiniteJob:
         if verdict.accepted:
             certificate = replace(certificate, level=2, upper=verdict.upper)
         else:
-            reason = f"the independent checker refused: {verdict.reason}"
+            reason = f"the checker refused: {verdict.reason}"
             certificate = replace(
                 certificate, outcome=Outcome.UNDECIDED, level=0, proof=None, upper=None, reason=reason
             )
         folders.write_certificate(staging, certificate)
-        folders.publish(staging, home)
         return certificate
 
     def _with_run_error(self, base: Certificate, dtype: str, config: bytes, tensors: bytes) -> Certificate:
@@ -126,7 +116,7 @@ class FiniteJob:
             return None
         working_precision()
         problem = FiniteProblem(PointNetwork(*read_model(config, tensors)), self.target)
-        error = decimal(problem.error_lower(witness), up=False)
+        error = decimal(error_lower(problem, witness), up=False)
         return replace(witness, error=error) if Fraction(error) > 0 else None
 
     def _checked(self, done: int, total: int) -> None:

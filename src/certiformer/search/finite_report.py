@@ -31,6 +31,7 @@ def finite_report_data(run: Run, *, checked: bool) -> dict[str, Any]:
         "outcome": certificate.outcome.value,
         "level": certificate.level,
         "checked": checked,
+        "recorded": run.recorded,
         "reason": certificate.reason,
         "notes": list(run.notes),
         "method": certificate.method,

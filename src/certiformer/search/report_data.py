@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import Any
 
 from certiformer.certificate import Boxes, Node, Theorem
-from certiformer.certificate.splits import LEAF
 from certiformer.certificate.tree import rule_name
 from certiformer.errors import BadInput
+from certiformer.kernel.splits import LEAF
 from certiformer.model import Transformer
 from certiformer.model.store import tensors_to_bytes
 from certiformer.search.report_attention import attention_picture
@@ -23,7 +23,7 @@ from certiformer.theorem import find
 
 
 def report_data(run: Run, *, checked: bool) -> dict[str, Any]:
-    """The data of the report; `checked` says whether the caller has just seen the independent checker accept."""
+    """The data of the report; `checked` says whether the caller has just seen the checker accept."""
     certificate, target, model = run.certificate, run.target, run.model
     special = {} if isinstance(target, Target) else {"sentence": sentence_of(target, certificate.epsilon)}
     return {
@@ -31,12 +31,13 @@ def report_data(run: Run, *, checked: bool) -> dict[str, Any]:
         "source": target.source,
         "variables": target.domain.dimension,
         "outputs": target.outputs,
-        "domain": str(target.domain),
+        "domain": target.domain.exactly,
         "formulas": programs_of(target) or [f"the transformer {target.source}"],
         "epsilon": certificate.epsilon,
         "outcome": certificate.outcome.value,
         "level": certificate.level,
         "checked": checked,
+        "recorded": run.recorded,
         "reason": certificate.reason,
         "notes": list(run.notes),
         "method": certificate.method,

@@ -17,12 +17,12 @@ import numpy as np
 from jaxtyping import Float
 
 from certiformer.certificate import Boxes, Node, Outputs, Ridges, Sum, Triangle, decimal_text
-from certiformer.certificate.splits import LEAF, subtree_ends
-from certiformer.checker.balls import BallDomain, working_precision
+from certiformer.kernel.balls import BallDomain, working_precision
+from certiformer.kernel.splits import LEAF, subtree_ends
 from certiformer.model import Transformer
 from certiformer.search.request import teacher_model
 from certiformer.search.run import Run
-from certiformer.target import Domain, Program, Target, Teacher, additive_split, ridge_split
+from certiformer.target import Domain, Program, Target, Teacher, additive_split, parse_epsilon, ridge_split
 from certiformer.target.floating import as_jax
 from certiformer.verify import FloatDomain
 
@@ -95,7 +95,7 @@ def _curves(run: Run, x: Axis, points: np.ndarray, ours: np.ndarray, wanted: np.
         "target": _listed(wanted),
         "model": _listed(ours),
         "error": _listed(ours - wanted),
-        "epsilon": float(Fraction(run.certificate.epsilon)),
+        "epsilon": float(parse_epsilon(run.certificate.epsilon)),
     }
 
 

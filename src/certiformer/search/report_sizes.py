@@ -12,13 +12,13 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
-from certiformer.checker.balls import BallDomain, working_precision
 from certiformer.checker.jets import DerivativeBounds
 from certiformer.checker.rules import voronoi_first_order as first_order
 from certiformer.checker.rules import voronoi_second_order as second_order
 from certiformer.checker.rules.grid import Grid
-from certiformer.checker.rules.refusal import Refused
 from certiformer.expressivity.bits_lower_bound import bits
+from certiformer.kernel.balls import BallDomain, working_precision
+from certiformer.kernel.refusal import Refused
 from certiformer.search.run import Run
 from certiformer.target import Target
 

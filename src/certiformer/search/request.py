@@ -9,13 +9,18 @@ from os.path import isdir
 from pathlib import Path
 from typing import Any, cast, get_args
 
+import numpy as np
+
 from certiformer.construct.method import Layout, Shape
+from certiformer.construct.program_values import as_numpy
 from certiformer.errors import BadInput
+from certiformer.kernel.balls import BallDomain
 from certiformer.model import Transformer, from_bytes, load
 from certiformer.model.store import tensors_to_bytes
 from certiformer.target import Target, Teacher, parse_domain, parse_epsilon, parse_formula
 
 DTYPES = ("float64", "float32", "bfloat16")
+LARGEST, GENERIC = 1e300, 8  # of the numbers of a request; how many points its target is tried at
 RULES = ("auto", "boxes", "theorem", "sum", "ridges")
 
 
@@ -42,6 +47,8 @@ class Options:
             raise BadInput(f"--level is 1 or 2, not {self.level!r}")
         if not (self.boxes >= 1 and self.seconds > 0 and self.quality > 0):
             raise BadInput("--boxes, --seconds and --quality must be positive")
+        if self.seed < 0:
+            raise BadInput(f"--seed is a whole number from 0 up, not {self.seed}")
         if self.order is not None and not 1 <= self.order <= 10:
             raise BadInput(f"--order is between 1 and 10, not {self.order}")
 
@@ -56,7 +63,7 @@ def read_target(target: str | Callable[..., Any], on: str, tokens: int | None = 
 
         domain = parse_domain(on)
         name = getattr(target, "__name__", "callable")
-        return Target(name, trace(target, domain.dimension), domain)
+        return _in_floats(Target(name, trace(target, domain.dimension), domain))
     if not isinstance(target, str):
         raise BadInput(f"a target is a formula, 'file.py:name' or a callable, not {type(target).__name__}")
     domain = parse_domain(on)
@@ -64,10 +71,27 @@ def read_target(target: str | Callable[..., Any], on: str, tokens: int | None = 
         from certiformer.target.load import load_callable
         from certiformer.target.trace import trace
 
-        return Target(target, trace(load_callable(target), domain.dimension), domain)
+        return _in_floats(Target(target, trace(load_callable(target), domain.dimension), domain))
     if tokens is not None:
         _check_tokens(tokens, domain.dimension)
-    return Target(target, parse_formula(target, domain.dimension, tokens), domain)
+    return _in_floats(Target(target, parse_formula(target, domain.dimension, tokens), domain))
+
+
+def _in_floats(target: Target) -> Target:
+    """The target, unless its constants or its values inside the box are beyond what a search in float64 can work with.
+
+    The points are generic: a pole that one of them meets by chance has no digits in common with the fractions below.
+    """
+    ends = BallDomain(target.domain).ends
+    low, high = (np.array([float(end.mid()) for end in side]) for side in zip(*ends, strict=True))
+    fractions = np.modf(np.outer(np.arange(1, GENERIC + 1), np.sqrt(np.arange(len(ends)) + 2.5)))[0]
+    try:
+        values = np.abs(as_numpy(target.program)(low + (high - low) * fractions))
+    except OverflowError:
+        raise BadInput(f"a constant of the target is beyond {LARGEST:g}") from None
+    if (values > LARGEST).any():  # NaN, where it has no value, is for the proof to say
+        raise BadInput(f"the target has values beyond {LARGEST:g} in the box; divide it by something")
+    return target
 
 
 def read_any(target: Any, on: str, tokens: int | None = None) -> Target | Teacher:
@@ -86,8 +110,11 @@ def teacher_model(teacher: Teacher) -> Transformer:
 
 def read_epsilon(eps: str | float | Fraction) -> tuple[str, Fraction]:
     """Epsilon as the text that is stored and its exact value; a float means its shortest decimal."""
-    text = repr(float(eps)) if isinstance(eps, float) else str(eps)
-    return text, parse_epsilon(text)
+    text = repr(float(eps)) if isinstance(eps, float) else str(eps).strip()
+    value = parse_epsilon(text)
+    if value > LARGEST:
+        raise BadInput(f"epsilon is at most {LARGEST:g}")
+    return text, value
 
 
 def read_shape(

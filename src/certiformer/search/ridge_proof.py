@@ -15,14 +15,14 @@ import numpy as np
 from scipy.optimize import linprog
 
 from certiformer.certificate import Boxes, Node, Outputs, Ridges, Theorem, Triangle, decimal_text
-from certiformer.checker.balls import ZERO, ball, decimal
-from certiformer.checker.problem import Problem, ProgramFunction
 from certiformer.checker.ridge_program import as_ridges
 from certiformer.checker.ridges import Profile, units_of
 from certiformer.checker.rules import outputs, ridges
 from certiformer.checker.rules.piecewise_linear import largest_gap
-from certiformer.checker.rules.refusal import Refused
 from certiformer.construct.program_values import as_numpy
+from certiformer.kernel.balls import ZERO, ball, decimal
+from certiformer.kernel.problem import Problem, ProgramFunction
+from certiformer.kernel.refusal import Refused
 from certiformer.target import Program, ridge_split
 from certiformer.verify import Budget, FloatDomain, search
 from certiformer.verify.ball_bounder import BallBounder

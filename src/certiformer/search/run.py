@@ -19,13 +19,16 @@ from certiformer.certificate import (
     TARGET,
     Certificate,
     Outcome,
+    json_number,
     read_bytes,
     rules_used,
 )
+from certiformer.disk import recover
 from certiformer.errors import BadInput
 from certiformer.model import Transformer, from_bytes
 from certiformer.target import Target, Teacher, any_target_from_text, formula
 from certiformer.target.anything import place_of
+from certiformer.target.sentence import epsilon_text
 
 
 @dataclass(frozen=True)
@@ -34,7 +37,8 @@ class Run:
 
     `directory` is None for a run that was kept in memory only; `model` is None when none could be made, which the
     outcome and its reason explain. `target` is an `AnyTarget`: a function on a box, or a finite set of rows. `notes`
-    are sentences about how the transformer was made that the folder does not keep.
+    are sentences about how the transformer was made that the folder does not keep. `recorded` says that the certificate
+    was read from a folder, whose claims are repeated here and not checked.
     """
 
     model: Transformer | None
@@ -44,6 +48,7 @@ class Run:
     directory: Path | None = None
     candidates: list[dict[str, Any]] = field(default_factory=list)
     notes: tuple[str, ...] = ()
+    recorded: bool = False
 
     @property
     def outcome(self) -> Outcome:
@@ -51,22 +56,22 @@ class Run:
 
     @property
     def level(self) -> int:
-        """2 when the independent checker accepted, 1 for a float64 search alone, 0 when nothing is proved."""
+        """2 when the checker accepted, 1 for a float64 search alone, 0 when nothing is proved."""
         return self.certificate.level
 
     @property
     def certified(self) -> bool:
-        """Whether the claim is proved and the independent checker accepted the proof."""
-        return self.outcome is Outcome.PROVED and self.level == 2
+        """Whether the claim is proved and the checker accepted the proof here; of a folder only `check` can say that."""
+        return self.outcome is Outcome.PROVED and self.level == 2 and not self.recorded
 
     @property
     def upper(self) -> float | None:
-        """The proved upper end of the bracket of sup |T - f|."""
+        """The upper end of the bracket of sup |T - f|, proved, or recorded in the folder that was read."""
         return None if self.certificate.upper is None else float(self.certificate.upper)
 
     @property
     def lower(self) -> float | None:
-        """The proved lower end of the bracket."""
+        """The lower end of the bracket, proved or recorded."""
         return None if self.certificate.lower is None else float(self.certificate.lower)
 
     def evaluate(self, points: Num[ArrayLike, "points inputs"]) -> Float[np.ndarray, "points outputs"]:
@@ -77,19 +82,18 @@ class Run:
 
     def sentence(self) -> str:
         """The claim, or what became of it, in one sentence."""
-        epsilon = self.certificate.epsilon
+        epsilon = epsilon_text(self.certificate.epsilon)
         if isinstance(self.target, Target):
             text = ", ".join(formula(self.target.program))
             text = text if len(text) <= 120 else f"{text[:117]}..."
-            claim = f"|T - f| <= {epsilon} for f = {text} at every point of {self.target.domain}"
+            claim = f"|T - f| <= {epsilon} for f = {text} at every point of {self.target.domain.exactly}"
         elif isinstance(self.target, Teacher):
-            claim = (
-                f"|T - F| <= {epsilon} for the teacher F = {self.target.source} at every point of {self.target.domain}"
-            )
+            where = self.target.domain.exactly
+            claim = f"|T - F| <= {epsilon} for the teacher F = {self.target.source} at every point of {where}"
         else:
             claim = f"|T - y| <= {epsilon} at every one of the {place_of(self.target)} of {self.target.source}"
-        if self.certified:
-            return f"certified: {claim}"
+        if self.outcome is Outcome.PROVED and self.level == 2:
+            return f"{self.outcome.word(self.level, checked=not self.recorded)}: {claim}"
         if self.outcome is Outcome.PROVED:
             return f"proved (numerical, level 1 only): {claim}"
         return f"{self.outcome.value}: {claim} ({self.certificate.reason})"
@@ -107,14 +111,14 @@ class Run:
         return {
             "outcome": c.outcome.value,
             "level": c.level,
-            "epsilon": float(c.epsilon) if _is_float(c.epsilon) else c.epsilon,
-            "lower": self.lower,
-            "upper": self.upper,
+            "epsilon": json_number(c.epsilon),
+            "lower": None if c.lower is None else json_number(c.lower),
+            "upper": None if c.upper is None else json_number(c.upper),
             "method": c.method,
             "rules": [] if c.proof is None else rules_used(c.proof),
-            "apriori": None if c.apriori is None else float(c.apriori),
+            "apriori": None if c.apriori is None else json_number(c.apriori),
             "dtype": None if self.model is None else self.model.config.dtype,
-            "run_error": None if c.run_error is None else float(c.run_error),
+            "run_error": None if c.run_error is None else json_number(c.run_error),
             **sizes,
             "leaves": self.leaves.count(255),
             "seconds": round(sum(c.seconds.values()), 3),
@@ -136,22 +140,15 @@ class Run:
 
 
 def load_run(directory: str | Path) -> Run:
-    """Open the folder of a `build` or `prove`."""
+    """Open the folder of a `build` or `prove`. Reads only: `check` verifies what it says."""
     folder = Path(directory)
+    recover(folder)
     if not folder.is_dir():
         raise BadInput(f"{directory} is not a folder")
     certificate = Certificate.from_bytes(read_bytes(folder / CERTIFICATE))
     model = from_bytes(read_bytes(folder / CONFIG), read_bytes(folder / MODEL), folder)
     target = any_target_from_text(read_bytes(folder / TARGET))
-    return Run(model, target, certificate, read_bytes(folder / LEAVES), folder)
-
-
-def _is_float(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
+    return Run(model, target, certificate, read_bytes(folder / LEAVES), folder, recorded=True)
 
 
 def versions() -> dict[str, str]:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from certiformer.checker.balls import BallDomain, decimal, working_precision
-from certiformer.checker.network import Network
 from certiformer.checker.run_error import run_error as bounded
-from certiformer.checker.weights import read_model
+from certiformer.kernel.balls import BallDomain, decimal, working_precision
+from certiformer.kernel.network import Network
+from certiformer.kernel.weights import read_model
 from certiformer.model import Transformer
 from certiformer.model.store import tensors_to_bytes
 from certiformer.target import Target, Teacher

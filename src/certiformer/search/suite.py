@@ -127,8 +127,8 @@ def levels(chosen: Case) -> list[tuple[Fraction, str]]:
 def _spread(chosen: Case) -> float:
     import numpy as np
 
-    from certiformer.checker.balls import BallDomain, working_precision
     from certiformer.construct.program_values import as_numpy
+    from certiformer.kernel.balls import BallDomain, working_precision
     from certiformer.search.request import read_target
 
     working_precision()

@@ -17,13 +17,13 @@ from jaxtyping import Float
 from scipy.special import erf
 
 from certiformer.certificate import Boxes, Node, Outputs, Sum, decimal_text
-from certiformer.checker.balls import decimal
-from certiformer.checker.problem import Problem, ProgramFunction
 from certiformer.checker.rules import outputs, sum_of_units
 from certiformer.checker.rules import sum as sum_rule
-from certiformer.checker.rules.refusal import Refused
 from certiformer.checker.unit_sum import UnitSum
 from certiformer.construct.program_values import as_numpy
+from certiformer.kernel.balls import decimal
+from certiformer.kernel.problem import Problem, ProgramFunction
+from certiformer.kernel.refusal import Refused
 from certiformer.search.ridge_proof import RidgeProof
 from certiformer.target import additive_split
 from certiformer.verify import Budget, FloatDomain, Search, search

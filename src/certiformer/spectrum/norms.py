@@ -49,7 +49,7 @@ def norms(w: Float[np.ndarray, "rows columns"]) -> Norms:
     """All norms.
 
     >>> found = norms(np.array([[3.0, 4.0], [0.0, 0.0]]))
-    >>> found.spectral, found.l11, found.l21_rows, found.l21_columns
+    >>> round(found.spectral, 9), found.l11, found.l21_rows, found.l21_columns
     (5.0, 7.0, 5.0, 7.0)
     """
     return decomposed([(w, sums(w, by_gram(w.shape)))])[0][0]

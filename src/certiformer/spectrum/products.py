@@ -41,7 +41,7 @@ def products(left: Heads, right: Float[np.ndarray, "heads width2 size"]) -> Prod
 
     >>> a = np.array([[[1.0], [2.0], [2.0]]])
     >>> found = products(a, a)
-    >>> found.values.round(12).tolist(), found.left_norms.tolist()
+    >>> found.values.round(9).tolist(), found.left_norms.round(9).tolist()
     ([[9.0]], [3.0])
     """
     with np.errstate(over="ignore", invalid="ignore"):
@@ -103,7 +103,7 @@ def product_values(
     """The singular values of `left @ right^T` for every head by QR factors; factors wider than long are multiplied.
 
     >>> a = np.array([[1.0], [2.0], [2.0]])
-    >>> product_values(a, a).tolist()
+    >>> product_values(a, a).round(9).tolist()
     [9.0]
     """
     left, right = np.asarray(left, np.float64), np.asarray(right, np.float64)

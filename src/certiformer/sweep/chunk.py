@@ -21,6 +21,8 @@ from certiformer.sweep.job import Job, Row
 LARGEST_WHOLE = 2**53  # every whole number up to here is a float64
 _TYPES = {"bool": pa.bool_(), "int": pa.int64(), "float": pa.float64(), "text": pa.string()}
 _ABOUT = b"certiformer.job"
+_COLUMNS = {*_TYPES.values(), *(pa.list_(kind) for kind in _TYPES.values())}
+LARGEST_TABLE = 1 << 32  # bytes of one decoded chunk
 
 
 def encode(job: Job, rows: Sequence[Row]) -> bytes:
@@ -54,8 +56,23 @@ def decode(content: bytes) -> list[Row]:
 
 def decode_table(content: bytes) -> pa.Table:
     """The same as an Arrow table."""
-    # Without the pools of threads that Arrow would start: a process that ends while they start is aborted now and then.
-    return pq.ParquetFile(pa.BufferReader(content), pre_buffer=False).read(use_threads=False)
+    try:
+        # Without the pools of threads that Arrow would start: a process that ends while they start is aborted now and then.
+        file = pq.ParquetFile(pa.BufferReader(content), pre_buffer=False)
+        groups = range(file.metadata.num_row_groups)
+        size = sum(file.metadata.row_group(group).total_byte_size for group in groups)
+        if size > LARGEST_TABLE or not {_flat(kind) for kind in file.schema_arrow.types} <= _COLUMNS:
+            raise BadInput(
+                "a chunk of the store is not one that was written here: it is too large or has other columns"
+            )
+        return file.read(use_threads=False)
+    except (pa.ArrowException, OSError) as error:
+        raise BadInput(f"a chunk of the store is not one that was written here: {error}") from None
+
+
+def _flat(kind: pa.DataType) -> pa.DataType:
+    """A list by what it holds; files call its items by other names."""
+    return pa.list_(kind.value_type) if isinstance(kind, pa.ListType) else kind
 
 
 def _plain(value: Any) -> Any:

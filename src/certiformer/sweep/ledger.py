@@ -3,6 +3,9 @@
 Who works on a job holds a *lease*: a random token with a time at which it ends unless it is renewed. Finishing is
 accepted only with the token that the ledger holds now, so a worker that was believed dead and wakes up changes
 nothing. Claiming is one SQL statement, hence two processes never hold the same lease.
+
+Whoever can write to a store can write to its ledger. So what is read from it is text to show and to compare, never code to
+run: a claim gives the id of a job, and the job itself is the one that this process was asked for.
 """
 
 from __future__ import annotations
@@ -32,6 +35,11 @@ CREATE TABLE jobs (
     reason TEXT, sha256 TEXT, rows INTEGER, finished REAL);
 CREATE INDEX jobs_state ON jobs (state, position);
 """
+# What no program of ours has written: SQLite does not keep to the types of columns by itself.
+_ODD = """SELECT count(*) FROM jobs WHERE state NOT IN ('open', 'running', 'done', 'failed')
+    OR typeof(id) != 'text' OR typeof(function) != 'text' OR typeof(config) != 'text' OR typeof(tries) != 'integer'
+    OR typeof(worker) NOT IN ('text', 'null') OR typeof(lease) NOT IN ('text', 'null')
+    OR typeof(reason) NOT IN ('text', 'null') OR typeof(sha256) NOT IN ('text', 'null')"""
 _FREE = "UPDATE jobs SET state = 'open', worker = NULL, lease = NULL, until = NULL"
 
 
@@ -58,6 +66,7 @@ class Ledger:
     def _prepare(self) -> None:
         with self._told():
             self._connection.execute("PRAGMA temp_store = MEMORY")
+            self._connection.execute("PRAGMA trusted_schema = OFF")
             self._refuse_others()  # before anything is written: a foreign file stays as it is
             self._connection.execute("PRAGMA journal_mode = WAL")
             self._connection.execute("PRAGMA synchronous = NORMAL")
@@ -88,6 +97,11 @@ class Ledger:
                 f"{self._path} is a ledger of version {version} and this program reads version {VERSION}: "
                 "use the program that wrote it, or another folder"
             )
+        found = self.ask("SELECT sql FROM main.sqlite_master WHERE sql IS NOT NULL ORDER BY type DESC, name")
+        if [_plain(sql) for (sql,) in found] != [_plain(sql) for sql in _SCHEMA.split(";")[:2]]:
+            raise StoreFault(f"{self._path} has tables, views or triggers that no ledger has: it was changed by others")
+        if self.ask(_ODD) != [(0,)]:
+            raise StoreFault(f"{self._path} holds entries of the wrong kind: it is damaged or was changed by others")
 
     def close(self) -> None:
         with self._lock:
@@ -128,6 +142,12 @@ class Ledger:
         with self.writing() as connection:
             connection.executemany("INSERT OR IGNORE INTO jobs (id, function, config) VALUES (?, ?, ?)", jobs)
 
+    def entries(self, ids: Iterable[str]) -> dict[str, tuple[str, str]]:
+        """(function, config) as they are written here for each of the jobs that is known."""
+        wanted = set(ids)
+        found = self.ask("SELECT id, function, config FROM jobs")
+        return {name: (function, config) for name, function, config in found if name in wanted}
+
     def want(self, ids: Iterable[str]) -> None:
         """From now on, claims of this process are among these."""
         with self.writing() as connection:
@@ -138,19 +158,19 @@ class Ledger:
         """How many of the jobs that are wanted are in each state."""
         return dict(self.ask("SELECT state, count(*) FROM jobs JOIN wanted USING (id) GROUP BY state"))
 
-    def claim(self, worker: str, seconds: float, among_wanted: bool) -> tuple[Any, ...] | None:
-        """(id, function, config, lease, tries) of the first job that is open or whose lease has ended, or None."""
-        now = time.time()
-        among = "AND id IN (SELECT id FROM wanted)" if among_wanted else ""
+    def claim(self, worker: str, seconds: float) -> tuple[str, str, int] | None:
+        """(id, lease, tries) of the first job that is wanted and open, or whose lease has ended, or None."""
+        now, lease = time.time(), secrets.token_hex(8)
         found = self.ask(
-            f"""UPDATE jobs SET state = 'running', worker = ?, lease = ?, until = ?, heartbeat = ?, tries = tries + 1
+            """UPDATE jobs SET state = 'running', worker = ?, lease = ?, until = ?, heartbeat = ?, tries = tries + 1
                 WHERE position = (SELECT position FROM jobs
-                                  WHERE (state = 'open' OR (state = 'running' AND until < ?)) {among}
+                                  WHERE (state = 'open' OR (state = 'running' AND until < ?))
+                                  AND id IN (SELECT id FROM wanted)
                                   ORDER BY position LIMIT 1)
-                RETURNING id, function, config, lease, tries""",
-            (worker, secrets.token_hex(8), now + seconds, now, now),
+                RETURNING id, tries""",
+            (worker, lease, now + seconds, now, now),
         )
-        return found[0] if found else None
+        return (found[0][0], lease, found[0][1]) if found else None
 
     def beat(self, worker: str, seconds: float) -> int:
         """Renew the leases of `worker`; how many it still holds."""
@@ -184,3 +204,8 @@ class Ledger:
             (reason, limit, job, lease),
         )
         return found[0][0] if found else None
+
+
+def _plain(sql: str) -> str:
+    """A statement without its line breaks and indents."""
+    return " ".join(sql.split())

@@ -4,15 +4,26 @@ from __future__ import annotations
 
 import csv
 import importlib.util
+import io
 import json
 import os
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
+from certiformer.disk import put_file
 from certiformer.errors import BadInput, MissingExtra
 from certiformer.sweep.job import Row
 from certiformer.sweep.store import Store
+
+# No files, no network, no spilling to the disk, no variables of this program; and none of that can be set back.
+_CLOSED = (
+    "temp_directory = ''",
+    "python_enable_replacements = false",
+    "enable_external_access = false",
+    "lock_configuration = true",
+)
 
 
 def read_table(store: Store, function: str | None = None) -> pa.Table:
@@ -50,7 +61,8 @@ def query(store: Store, sql: str, function: str | None = None) -> list[Row]:
     with duckdb.connect(":memory:") as connection:
         connection.register("rows", read_table(store, function))
         connection.register("jobs", jobs_table(store))
-        connection.execute("SET enable_external_access = false")
+        for setting in _CLOSED:
+            connection.execute(f"SET {setting}")
         try:
             answer = connection.execute(sql)
             names = [column[0] for column in answer.description or []]
@@ -68,15 +80,18 @@ def jobs_table(store: Store) -> pa.Table:
     return pa.Table.from_arrays(arrays, names=names)
 
 
-def to_csv(store: Store, path: str | os.PathLike[str], function: str | None = None) -> int:
-    """Write all rows as CSV; how many. Numbers are written so that reading them gives the same bits, lists as JSON."""
+def to_csv(store: Store, path: str | os.PathLike[str], function: str | None = None, force: bool = False) -> int:
+    """Write all rows as CSV; how many. Numbers are written so that reading them gives the same bits, lists as JSON.
+
+    The file appears whole or not at all; an existing one is replaced only with `force`."""
     table = read_table(store, function)
+    text = io.StringIO(newline="")
+    writer = csv.writer(text)
+    writer.writerow(table.column_names)
+    for row in table.to_pylist():
+        writer.writerow([_cell(value) for value in row.values()])
     try:
-        with open(path, "w", newline="", encoding="utf-8") as file:
-            writer = csv.writer(file)
-            writer.writerow(table.column_names)
-            for row in table.to_pylist():
-                writer.writerow([_cell(value) for value in row.values()])
+        put_file(Path(path), text.getvalue().encode("utf-8"), force)
     except OSError as error:
         raise BadInput(f"{path} cannot be written: {error.strerror}") from error
     return len(table)

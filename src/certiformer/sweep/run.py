@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
+from certiformer.disk import scratch
 from certiformer.sweep.engines import open_pool
 from certiformer.sweep.job import Job, Row
 from certiformer.sweep.ledger import StoreFault
@@ -54,7 +54,7 @@ def run_jobs(
     says which (`Store.failed`). After an interruption the same call goes on with what is missing.
     """
     if store is None:
-        with tempfile.TemporaryDirectory() as folder, Store(folder) as own:
+        with scratch() as place, Store(place.fresh()) as own:
             return run_jobs(jobs, own, engine, workers, progress, tracker)
     store.add(jobs)
     for job in store.missing(jobs):  # finds damaged files
@@ -109,7 +109,7 @@ class _Run:
         flying = 0
         self.store.tidy()
         while True:
-            while flying < pool.size and (claim := self.store.claim(self.worker, LEASE_SECONDS, among=True)):
+            while flying < pool.size and (claim := self.store.claim(self.worker, LEASE_SECONDS)):
                 pool.submit(claim)
                 flying += 1
             if flying:

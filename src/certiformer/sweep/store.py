@@ -13,6 +13,7 @@ import contextlib
 import hashlib
 import json
 import os
+import re
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -21,12 +22,15 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from certiformer.errors import BadInput
+from certiformer.reading import read_regular
 from certiformer.sweep.chunk import decode, decode_table, encode
 from certiformer.sweep.job import Job, Row
 from certiformer.sweep.ledger import Ledger, StoreFault
 
 RAISES = 2  # a job that raises is run once more, then it has failed
 DEATHS = 5  # a job whose worker died so often is what kills them
+LARGEST_CHUNK = 1 << 30
 
 
 @dataclass(frozen=True)
@@ -36,6 +40,16 @@ class Claim:
     job: Job
     lease: str
     tries: int
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What a ledger says of a job: its id, and two texts that are shown. It cannot be run; only a `Job` can, and those come
+    from the program that asks for them."""
+
+    id: str
+    function: str
+    config: str
 
 
 def tell(sentence: str) -> None:
@@ -51,6 +65,7 @@ class Store:
 
     def __init__(self, path: str | os.PathLike[str], say: Callable[[str], None] = tell) -> None:
         self.path, self.say = Path(path), say
+        self._jobs: dict[str, Job] = {}  # what this process asks for
         self.chunks = self.path / "chunks"
         try:
             self.chunks.mkdir(parents=True, exist_ok=True)
@@ -70,22 +85,30 @@ class Store:
     # --- work -------------------------------------------------------------------------------------------------------
 
     def add(self, jobs: Iterable[Job]) -> None:
-        """Enter jobs; those that are known stay as they are."""
-        self.ledger.add((job.id, job.function, json.dumps(job.config, sort_keys=True)) for job in jobs)
+        """Enter jobs, and want them; those that are known stay as they are.
 
-    def claim(self, worker: str, seconds: float, among: bool = False) -> Claim | None:
-        """The next open job, or one whose lease has ended, for `seconds`; None when there is none.
+        Raises `StoreFault` where the ledger has another function or configuration under the id of one."""
+        given = {job.id: job for job in jobs}
+        self.ledger.add((name, job.function, _config_text(job)) for name, job in given.items())
+        for name, (function, config) in self.ledger.entries(given).items():
+            if (function, config) != (given[name].function, _config_text(given[name])):
+                raise StoreFault(
+                    f"the ledger of {self.path} was changed: under the id of job {name[:8]} of {given[name].function} it "
+                    "names another function or configuration; use another folder"
+                )
+        self.want((self._jobs | given).values())
 
-        `among`: only the jobs that `want` named."""
-        found = self.ledger.claim(worker, seconds, among)
-        if found is None:
-            return None
-        _, function, config, lease, tries = found
-        return Claim(Job(function, json.loads(config)), lease, tries)
+    def claim(self, worker: str, seconds: float) -> Claim | None:
+        """The next of the wanted jobs that is open or whose lease has ended, for `seconds`; None when there is none.
+
+        What is run is the job that this process was given; the ledger decides which, not what."""
+        found = self.ledger.claim(worker, seconds)
+        return None if found is None else Claim(self._jobs[found[0]], found[1], found[2])
 
     def want(self, jobs: Iterable[Job]) -> None:
-        """The jobs that claims with `among` choose from."""
-        self.ledger.want(job.id for job in jobs)
+        """The jobs that claims choose from."""
+        self._jobs = {job.id: job for job in jobs}
+        self.ledger.want(self._jobs)
 
     def beat(self, worker: str, seconds: float) -> int:
         """Renew all leases of `worker`; how many it still holds."""
@@ -155,7 +178,9 @@ class Store:
     # --- results ----------------------------------------------------------------------------------------------------
 
     def chunk(self, job: str) -> Path:
-        """The file of the rows of a job."""
+        """The file of the rows of a job. An id that is none would be a path to somewhere else."""
+        if re.fullmatch("[0-9a-f]{32}", job) is None:
+            raise StoreFault(f"the ledger of {self.path} was changed: {job[:40]!r} is not the id of a job")
         return self.chunks / f"{job}.parquet"
 
     def rows(self, jobs: Iterable[Job]) -> list[Row]:
@@ -165,13 +190,12 @@ class Store:
         contents = (self._sound(job.id) for job in jobs)
         return [row for content in contents if content is not None for row in decode(content)]
 
-    def tables(self, function: str | None = None) -> list[tuple[Job, pa.Table]]:
+    def tables(self, function: str | None = None) -> list[tuple[Entry, pa.Table]]:
         """All finished jobs (of one function) with their rows as Arrow tables, in the order they were entered."""
         found = self.ledger.ask("SELECT id, function, config FROM jobs WHERE state = 'done' ORDER BY position")
-        sound = (
-            (Job(name, json.loads(config)), self._sound(i)) for i, name, config in found if function in (None, name)
-        )
-        return [(job, decode_table(content)) for job, content in sound if content is not None]
+        entries = [Entry(*row) for row in found if function in (None, row[1])]
+        sound = ((entry, self._sound(entry.id)) for entry in entries)
+        return [(entry, decode_table(content)) for entry, content in sound if content is not None]
 
     def missing(self, jobs: Iterable[Job]) -> list[Job]:
         """Those of the jobs that have no sound result yet; damaged files are named and set aside on the way."""
@@ -182,15 +206,15 @@ class Store:
         found = dict(self.ledger.ask("SELECT state, count(*) FROM jobs GROUP BY state"))
         return {state: found.get(state, 0) for state in ("open", "running", "done", "failed")}
 
-    def failed(self) -> list[tuple[Job, str]]:
+    def failed(self) -> list[tuple[Entry, str]]:
         """The jobs that have failed, each with its reason."""
-        found = self.ledger.ask("SELECT function, config, reason FROM jobs WHERE state = 'failed' ORDER BY position")
-        return [(Job(function, json.loads(config)), reason) for function, config, reason in found]
+        sql = "SELECT id, function, config, reason FROM jobs WHERE state = 'failed' ORDER BY position"
+        return [(Entry(*row[:3]), row[3] or "") for row in self.ledger.ask(sql)]
 
-    def jobs(self) -> list[tuple[Job, str]]:
+    def jobs(self) -> list[tuple[Entry, str]]:
         """All jobs with their states, in the order they were entered."""
-        found = self.ledger.ask("SELECT function, config, state FROM jobs ORDER BY position")
-        return [(Job(function, json.loads(config)), state) for function, config, state in found]
+        found = self.ledger.ask("SELECT id, function, config, state FROM jobs ORDER BY position")
+        return [(Entry(*row[:3]), row[3]) for row in found]
 
     def _sound(self, job: str) -> bytes | None:
         """The bytes of a finished job's file; None when it is not done, or no longer what was written."""
@@ -214,13 +238,21 @@ class Store:
         if not found:
             return None, None
         try:
-            content = self.chunk(job).read_bytes()
+            content = read_regular(self.chunk(job), LARGEST_CHUNK, links=False)
         except FileNotFoundError:
             return None, "is missing"
+        except StoreFault:
+            raise
+        except BadInput as problem:
+            raise StoreFault(str(problem)) from None
         except OSError as error:
             raise StoreFault(f"{self.chunk(job)} cannot be read: {error.strerror}") from error
         sound = hashlib.sha256(content).hexdigest() == found[0][0]
         return (content, None) if sound else (None, "is damaged: it is not the file that was written")
+
+
+def _config_text(job: Job) -> str:
+    return json.dumps(job.config, sort_keys=True)
 
 
 def _sync_folder(folder: Path) -> None:

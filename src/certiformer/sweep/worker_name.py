@@ -24,7 +24,7 @@ def is_gone(name: str) -> bool:
     False
     """
     machine, pid, started, _ = (*name.split("|"), "", "", "", "")[:4]
-    if machine != _machine() or not pid.isdigit() or not started:
+    if machine != _machine() or not (pid.isascii() and pid.isdigit() and len(pid) < 20) or not started:
         return False
     return _started(int(pid)) != started
 

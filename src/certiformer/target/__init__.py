@@ -4,6 +4,9 @@ The names here need the standard library only; the modules `trace`, `load` and `
 where they are used.
 """
 
+from certiformer.kernel.programs import Program as Program
+from certiformer.kernel.programs import fold as fold
+from certiformer.kernel.programs import rational as rational
 from certiformer.target.anything import AnyTarget as AnyTarget
 from certiformer.target.anything import any_target_from_text as any_target_from_text
 from certiformer.target.anything import any_target_to_text as any_target_to_text
@@ -13,9 +16,6 @@ from certiformer.target.domain import Domain as Domain
 from certiformer.target.domain import Target as Target
 from certiformer.target.files import target_from_text as target_from_text
 from certiformer.target.files import target_to_text as target_to_text
-from certiformer.target.ir import Program as Program
-from certiformer.target.ir import fold as fold
-from certiformer.target.ir import rational as rational
 from certiformer.target.parse import parse_constant as parse_constant
 from certiformer.target.parse import parse_domain as parse_domain
 from certiformer.target.parse import parse_epsilon as parse_epsilon

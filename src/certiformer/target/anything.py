@@ -32,7 +32,7 @@ def sentence_of(target: AnyTarget, epsilon: str) -> str:
     if isinstance(target, FiniteTarget | Teacher):
         return target.sentence(epsilon)
     sizes = target.domain.dimension, len(target.program.outputs)
-    return claim_sentence(*sizes, str(target.domain), formula(target.program), epsilon)
+    return claim_sentence(*sizes, target.domain.exactly, formula(target.program), epsilon)
 
 
 def place_of(target: AnyTarget) -> str:
@@ -43,7 +43,7 @@ def place_of(target: AnyTarget) -> str:
     '7^25 sequences'
     """
     if isinstance(target, Target | Teacher):
-        return str(target.domain)
+        return target.domain.exactly
     return f"{target.count:,} rows" if isinstance(target, Table) else f"{target.alphabet}^{target.tokens} sequences"
 
 

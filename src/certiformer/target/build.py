@@ -17,21 +17,19 @@ from math import isqrt
 from typing import Any
 
 from certiformer.errors import BadInput
-from certiformer.target.ir import (
+from certiformer.kernel.programs import (
     MAX_CONSTANT_BITS,
     MAX_INPUTS,
     MAX_NODES,
     MAX_POWER,
     NAMED_CONSTANTS,
+    PARTIAL,
     Program,
     arguments,
     extract,
     fits,
     rational,
 )
-
-# Operations that have a real value at every real argument.
-_ALWAYS_DEFINED = {"neg", "exp", "sin", "cos", "tanh", "atan", "erf", "abs", "add", "sub", "mul", "min", "max", "pow"}
 
 # f(argument) = value exactly, for the few rational arguments where that is so; constants by their text.
 _EXACT_VALUES = {
@@ -68,6 +66,10 @@ class Builder:
     def value(self, a: int) -> Fraction | None:
         """The exact value of node `a` if it is a rational constant."""
         return self._values[a]
+
+    def undefined(self, a: int) -> bool:
+        """No node stands for "no value": where an expression is singular, so is the program that is built."""
+        return False
 
     def total(self, a: int) -> bool:
         """Whether node `a` is known to be a real number at every point of the whole space (no singular point)."""
@@ -289,7 +291,6 @@ class Builder:
         name = node[0]
         if name == "div":  # a constant divisor is never 0 here: it was refused
             return self._total[node[1]] and self.nodes[node[2]][0] == "const"
-        if name in ("sqrt", "log", "tan"):  # likewise for their constants; the poles of tan are irrational
+        if name in PARTIAL:  # sqrt, log, tan: likewise for their constants; the poles of tan are irrational
             return self.value(node[1]) is not None
-        known = name in _ALWAYS_DEFINED or name in ("var", "const", "where")
-        return known and all(self._total[a] for a in arguments(node))
+        return all(self._total[a] for a in arguments(node))

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import csv
+import io
 from pathlib import Path
 
 from certiformer.errors import BadInput
+from certiformer.reading import read_text
 
 
 def read_rows(path: str | Path) -> tuple[list[str], list[list[str]]]:
@@ -15,8 +17,7 @@ def read_rows(path: str | Path) -> tuple[list[str], list[list[str]]]:
     """
     path = Path(path)
     try:
-        with path.open(newline="", encoding="utf-8-sig") as stream:
-            lines = [line for line in csv.reader(stream) if line]
+        lines = [line for line in csv.reader(io.StringIO(read_text(path, "utf-8-sig"), newline="")) if line]
     except OSError as problem:
         raise BadInput(f"{path} cannot be read: {problem.strerror}") from None
     except (csv.Error, UnicodeDecodeError) as problem:

@@ -9,10 +9,15 @@ Standard library only.
 from __future__ import annotations
 
 import math
+import operator
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 from certiformer.errors import BadInput
-from certiformer.target.ir import NAMED_CONSTANTS, Program, fold, rational
+from certiformer.kernel.numbers import exact_text
+from certiformer.kernel.programs import NAMED_CONSTANTS, Program, fold, rational
 
 LARGEST_END = 1e300  # float64 search needs room for sums and squares of differences beyond the ends
 
@@ -29,6 +34,15 @@ class Domain:
 
     def __str__(self) -> str:
         return " x ".join(f"[{low}, {high}]" for low, high in self.bounds)
+
+    @property
+    def exactly(self) -> str:
+        """The box as every sentence says it: the numbers that the ends stand for, not their source text.
+
+        >>> Domain((("0.10", "(2)*pi"), ("0", "1/8e10"))).exactly
+        '[0.1, 2*pi] x [0, 1.25e-11]'
+        """
+        return " x ".join(f"[{_end_text(low)}, {_end_text(high)}]" for low, high in self.ends())
 
     def ends(self) -> list[tuple[Program, Program]]:
         """The constant programs of both ends of every axis, for any algebra to enclose."""
@@ -75,52 +89,50 @@ class Target:
         return len(self.program.outputs)
 
 
+def _end_text(program: Program) -> str:
+    from certiformer.target.show import formula
+
+    constant = program.nodes[-1][1] if len(program.nodes) == 1 else None
+    exact = constant is not None and constant not in NAMED_CONSTANTS
+    return exact_text(rational(str(constant))) if exact else formula(program)[0]
+
+
 def _float_value(program: Program, text: str) -> float:
     try:
         (value,) = fold(program, [0.0], _Floats())
-    except (ValueError, ZeroDivisionError):
-        raise BadInput(f"the end {text!r} of the box is not a real number") from None
     except OverflowError:
         value = math.inf
+    if math.isnan(value):
+        raise BadInput(f"the end {text!r} of the box is not a real number")
     if not abs(value) <= LARGEST_END:
-        raise BadInput(f"the end {text!r} of the box is beyond {LARGEST_END:g}")
+        raise BadInput(f"the end {text!r} of the box is beyond {LARGEST_END!r}")
     return value
 
 
-class _Floats:
-    """The operations of the IR in Python's own float64, for the early comparison of the ends of a box."""
+_IN_PYTHON: dict[str, Any] = {
+    **{name: getattr(math, name) for name in ("sqrt", "exp", "log", "sin", "cos", "tan", "tanh", "atan", "erf")},
+    **{name: getattr(operator, name) for name in ("neg", "add", "sub", "mul")},
+    **{"div": operator.truediv, "abs": abs, "min": min, "max": max, "pow": pow},
+}
 
-    sqrt = staticmethod(math.sqrt)
-    exp = staticmethod(math.exp)
-    log = staticmethod(math.log)
-    sin = staticmethod(math.sin)
-    cos = staticmethod(math.cos)
-    tan = staticmethod(math.tan)
-    tanh = staticmethod(math.tanh)
-    atan = staticmethod(math.atan)
-    erf = staticmethod(math.erf)
-    abs = staticmethod(abs)
-    min = staticmethod(min)
-    max = staticmethod(max)
-    pow = staticmethod(pow)
+
+class _Floats:
+    """The operations of the IR in Python's own float64, for the early comparison of the ends of a box; NaN is no value."""
+
+    def __getattr__(self, name: str) -> Callable[..., float]:
+        return partial(_value_or_nan, _IN_PYTHON[name])
 
     def constant(self, text: str) -> float:
         return {"pi": math.pi, "e": math.e}[text] if text in NAMED_CONSTANTS else float(rational(text))
 
-    def neg(self, a: float) -> float:
-        return -a
+    undefined = staticmethod(math.isnan)
 
-    def add(self, a: float, b: float) -> float:
-        return a + b
+    def compare(self, comparison: str, a: float, b: float) -> bool:
+        return a < b if comparison == "lt" else a <= b
 
-    def sub(self, a: float, b: float) -> float:
-        return a - b
 
-    def mul(self, a: float, b: float) -> float:
-        return a * b
-
-    def div(self, a: float, b: float) -> float:
-        return a / b
-
-    def where(self, comparison: str, a: float, b: float, x: float, y: float) -> float:
-        return x if (a < b if comparison == "lt" else a <= b) else y
+def _value_or_nan(function: Callable[..., float], *arguments: float) -> float:
+    try:
+        return function(*arguments)
+    except (ValueError, ZeroDivisionError):
+        return math.nan

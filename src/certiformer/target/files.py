@@ -11,8 +11,8 @@ import json
 from typing import Any
 
 from certiformer.errors import BadInput
+from certiformer.kernel.programs import MAX_INPUTS, Program
 from certiformer.target.domain import Domain, Target
-from certiformer.target.ir import MAX_INPUTS, Program
 from certiformer.target.tokens import MAX_TEXT
 
 FORMAT = "certiformer-target-1"

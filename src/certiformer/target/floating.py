@@ -13,13 +13,14 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from certiformer.target.ir import NAMED_CONSTANTS, Program, fold, rational
+from certiformer.kernel.programs import NAMED_CONSTANTS, Program, rational
+from certiformer.target.pointwise import fold_pointwise
 
 Function = Callable[[Float[Array, "*batch inputs"]], Float[Array, "*batch outputs"]]
 
 
 def as_jax(program: Program) -> Function:
-    """The function from points x[..., inputs] to values [..., outputs].
+    """The function from points x[..., inputs] to values [..., outputs], NaN where the program has none.
 
     >>> from certiformer.target.parse import parse_formula
     >>> as_jax(parse_formula("[x1*x2, max(x1, x2)]"))(jnp.array([[2.0, 3.0], [-1.0, 5.0]])).tolist()
@@ -28,14 +29,14 @@ def as_jax(program: Program) -> Function:
 
     def function(x: Float[Array, "*batch inputs"]) -> Float[Array, "*batch outputs"]:
         x = jnp.asarray(x)
-        values = fold(program, [x[..., i] for i in range(program.inputs)], _Floats())
+        values = fold_pointwise(program, [x[..., i] for i in range(program.inputs)], _Floats())
         return jnp.stack([jnp.broadcast_to(v, x.shape[:-1]) for v in values], axis=-1)
 
     return function
 
 
 class _Floats:
-    """The operations of the IR as `jax.numpy` calls."""
+    """The operations of the IR as `jax.numpy` calls; no double is a pole of `tan`."""
 
     neg = staticmethod(jnp.negative)
     sqrt = staticmethod(jnp.sqrt)
@@ -67,5 +68,16 @@ class _Floats:
     def pow(self, a: Array, n: int) -> Array:
         return jax.lax.integer_pow(a, n)
 
-    def where(self, comparison: str, a: Array, b: Array, x: Array, y: Array) -> Array:
-        return jnp.where(a < b if comparison == "lt" else a <= b, x, y)
+    def compare(self, comparison: str, a: Array, b: Array) -> tuple[Array, Array]:
+        return (a < b, a >= b) if comparison == "lt" else (a <= b, a > b)
+
+    def select(self, condition: tuple[Array, Array], x: Array, y: Array) -> Array:
+        true, false = condition
+        return jnp.where(true, x, jnp.where(false, y, jnp.nan))
+
+    def outside(self, name: str, result: Array, *arguments: Array) -> Array:
+        last = arguments[-1]
+        return {"div": last == 0, "log": last <= 0, "sqrt": last < 0}.get(name, jnp.isnan(result))
+
+    def blank(self, value: Array, missing: Array) -> Array:
+        return jnp.where(missing, jnp.nan, value)

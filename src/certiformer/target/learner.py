@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from fractions import Fraction
 from importlib import import_module
 from typing import Any, Protocol
 
@@ -28,7 +29,7 @@ KINDS = {
 
 
 class Learner(Protocol):
-    """What all learners have: sizes, the box that the claim speaks of, the theorem, and the claim in words."""
+    """What all learners have: sizes, the box that the claim speaks of, and the theorem, whose module says the claim."""
 
     @property
     def learner(self) -> str: ...
@@ -50,9 +51,6 @@ class Learner(Protocol):
 
     @property
     def rule(self) -> str: ...
-
-    @property
-    def sentence(self) -> str: ...
 
     def to_text(self) -> str: ...
 
@@ -92,7 +90,26 @@ def require_number(value: Any, name: str, least: float = 0.0, strict: bool = Tru
     """Refuse anything but a finite float above `least` (or equal to it, unless `strict`)."""
     if type(value) is not float or not math.isfinite(value) or value < least or (strict and value == least):
         relation = "above" if strict else "not below"
-        raise BadInput(f"{name} is a number {relation} {least:g}, not {value!r}")
+        raise BadInput(f"{name} is a number {relation} {least!r}, not {value!r}")
+
+
+def written(value: float) -> Fraction:
+    """The decimal that stands in `learner.json` for a float: the shortest one that is read as this float.
+
+    >>> written(0.1)
+    Fraction(1, 10)
+    """
+    return Fraction(repr(float(value)))
+
+
+def larger_reading(value: float) -> Fraction:
+    """The larger of the decimal in the file and the float it is read as: a proof up to here covers both."""
+    return max(written(value), Fraction(value))
+
+
+def smaller_reading(value: float) -> Fraction:
+    """The smaller of the decimal in the file and the float it is read as."""
+    return min(written(value), Fraction(value))
 
 
 def _object(text: str | bytes) -> dict[str, Any]:

@@ -14,10 +14,21 @@ from dataclasses import asdict, dataclass, fields
 from fractions import Fraction
 
 from certiformer.errors import BadInput
-from certiformer.target.learner import DTYPES, entries_of, learner_text, require_count, require_number
+from certiformer.kernel.numbers import exact_text, range_text
+from certiformer.target.learner import (
+    DTYPES,
+    entries_of,
+    larger_reading,
+    learner_text,
+    require_count,
+    require_number,
+    smaller_reading,
+    written,
+)
 
 ATTENTIONS = ("linear", "softmax-pair", "softmax-mirror")
 MAX_FEATURES, MAX_ROWS, MAX_LAYERS = 1_000, 10_000, 1_000
+MOST_SIZES = 4  # different step sizes that a sentence still lists
 
 
 @dataclass(frozen=True)
@@ -30,9 +41,14 @@ class LeastSquares:
     - `rows`: how many rows a context may have; it may have fewer.
     - `bound`, `label_bound`: the box of the claim, |x| <= bound in every entry, queries too, and |y| <= label_bound.
     - `steps`, `whiten`: eta_k and beta_k of every layer; `looped` layers share one block, so all are equal.
+    - `strength`: that of the ridge regression of the claim. The weights hold the nearest number of their type; what the
+      difference does to a prediction is part of the proof.
     - `low`, `high`: the claim is for contexts where the eigenvalues of A lie between them.
     - `small`, `sink`: the scale of the scores and the score of the sink, where attention is softmax; else zero.
     - `tolerance`: how far a run may be from the statement above.
+
+    Steps are weights, and mean the floats that are stored. `bound`, `label_bound`, `strength`, `low`, `high` and
+    `tolerance` mean the decimals that stand in the file.
     """
 
     learner: str
@@ -111,8 +127,9 @@ class LeastSquares:
 
         The trace of the mean of x x^T is at most features bound^2, and so is its largest eigenvalue.
         """
-        largest = Fraction(self.strength) + self.features * Fraction(self.bound) ** 2
-        return self.low <= self.strength and Fraction(self.high) >= largest
+        strength = written(self.strength)
+        largest = strength + self.features * larger_reading(self.bound) ** 2
+        return smaller_reading(self.low) <= strength and larger_reading(self.high) >= largest
 
     @property
     def rule(self) -> str:
@@ -120,24 +137,35 @@ class LeastSquares:
 
     @property
     def sentence(self) -> str:
-        box = f"|x| <= {self.bound:g} and |y| <= {self.label_bound:g}"
+        strength, low, high, tolerance = (_text(x) for x in (self.strength, self.low, self.high, self.tolerance))
+        box = f"|x| <= {_text(self.bound)} and |y| <= {_text(self.label_bound)}"
         context = f"On every context of 1 to {self.rows:,} rows with {_counted(self.features, 'feature')}, {box}"
         if not self.everywhere:
-            matrix = "mean x x^T" if not self.strength else f"mean x x^T + {self.strength:g}"
-            between = f"at most {self.high:g}" if self.learner == "gd" else f"between {self.low:g} and {self.high:g}"
+            matrix = "mean x x^T" if not self.strength else f"mean x x^T + {strength}"
+            between = f"at most {high}" if self.learner == "gd" else f"between {low} and {high}"
             context += f", where {matrix} has its eigenvalues {between}"
         passes = f"{_counted(self.layers, 'pass')} of one block" if self.looped else _counted(self.layers, "layer")
         predict = "predict" if self.layers > 1 else "predicts"
         passes += f" {predict}"
         if self.learner == "gd":
             exactly = "exactly, in real arithmetic, and" if self.attention == "linear" else "in real arithmetic and"
-            steps = f"{_counted(self.layers, 'step')} of gradient descent {predict}"
-            run = f"in a run in {self.dtype} to {self.tolerance:g}"
+            steps = f"{_counted(self.layers, 'step')} of gradient descent {self._sizes} {predict}"
+            run = f"in a run in {self.dtype} to {tolerance}"
             return f"{context}, {passes} what {steps}, {exactly} {run}."
         return (
-            f"{context}, {passes} what ridge regression of strength {self.strength:g} predicts, in real arithmetic"
-            f" and in a run in {self.dtype} to {self.tolerance:g}."
+            f"{context}, {passes} what ridge regression of strength {strength} predicts, in real arithmetic"
+            f" and in a run in {self.dtype} to {tolerance}."
         )
+
+    @property
+    def _sizes(self) -> str:
+        """The sizes of the steps: all of them in order, or the range of those that `learner.json` lists."""
+        exact = [Fraction(step) for step in self.steps]
+        if len(set(exact)) == 1:
+            return f"of size {exact_text(exact[0])}"
+        if len(exact) <= MOST_SIZES:
+            return f"of the sizes {', '.join(map(exact_text, exact))} in this order"
+        return f"of the sizes that learner.json lists, all of them {range_text(exact)},"
 
     def to_text(self) -> str:
         """The canonical content of `learner.json`."""
@@ -146,6 +174,11 @@ class LeastSquares:
     @staticmethod
     def from_text(text: str | bytes) -> LeastSquares:
         return LeastSquares(**entries_of(text, [field.name for field in fields(LeastSquares)]))
+
+
+def _text(value: float) -> str:
+    """A number of the description that no weight holds."""
+    return exact_text(written(value))
 
 
 def _counted(count: int, noun: str) -> str:

@@ -1,13 +1,13 @@
 """Formulas whose variables have names of their own, such as the u and v of a kernel.
 
-A module beside the parser, so that what the independent checker trusts does not grow.
+A module beside the parser, so that what the checker trusts does not grow.
 """
 
 from __future__ import annotations
 
 import re
 
-from certiformer.target.ir import Program
+from certiformer.kernel.programs import Program
 from certiformer.target.parse import Parser
 from certiformer.target.tokens import Token, quoted
 

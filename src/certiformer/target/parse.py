@@ -12,7 +12,7 @@
 Numbers are exact rationals (`0.1` is one tenth). As in Python, `-x1**2` is -(x1**2), `2**3**2` is 2**(3**2) and
 `0 < x1 < 1` means both. Variables are x1, ..., xD; where the inputs are known to come in tokens, x2_1 is coordinate 1 of
 token 2. Every refusal is one sentence with the column.
-Standard library only: the independent checker parses domains and tolerances with this module.
+Standard library only: the checker parses domains and tolerances with this module.
 """
 
 from __future__ import annotations
@@ -24,13 +24,14 @@ from fractions import Fraction
 from functools import reduce
 
 from certiformer.errors import BadInput
+from certiformer.kernel.programs import MAX_CONSTANT_BITS, MAX_INPUTS, NAMED_CONSTANTS, Program
 from certiformer.target.build import Builder, Condition
 from certiformer.target.domain import Domain
 from certiformer.target.functions import FUNCTIONS
-from certiformer.target.ir import MAX_CONSTANT_BITS, MAX_INPUTS, NAMED_CONSTANTS, Program
 from certiformer.target.tokens import Token, quoted, tokenize
 
 MAX_NESTING = 100
+MAX_LINE = 400  # characters of a tolerance or of an end of a box: it is a part of the sentence of a claim
 _MAX_DECIMAL_EXPONENT = 1_233  # 10^1233 < 2^4096 = MAX_CONSTANT_BITS; tested before the power is formed
 
 _VARIABLE = re.compile(r"x[0-9]+")
@@ -70,6 +71,7 @@ def parse_constant(text: str) -> Program:
     >>> parse_constant("2*pi").nodes
     (('const', '2'), ('const', 'pi'), ('mul', 0, 1))
     """
+    _require_one_line(text, "the constant")
     parser = Parser(text, "the constant", 0)
     output = parser.expression()
     parser.expect_end()
@@ -84,6 +86,7 @@ def parse_epsilon(text: str) -> Fraction:
     """
     wanted = "epsilon must be a positive rational number such as 0.1, 1e-3 or 1/100"
     try:
+        _require_one_line(text, "epsilon")
         parser = Parser(text, "epsilon", 0)
         value = parser.build.value(parser.expression())
         parser.expect_end()
@@ -107,6 +110,12 @@ def parse_domain(text: str, dimension: int | None = None) -> Domain:
         raise BadInput(f"the box has {axes} but the target has {dimension} variables{hint}")
     domain.check()
     return domain
+
+
+def _require_one_line(text: object, what: str) -> None:
+    """Tolerances and ends of boxes are printed as they were written, so they are one short line of plain text."""
+    if isinstance(text, str) and (len(text) > MAX_LINE or not text.isprintable()):
+        raise BadInput(f"{what} must be one line of at most {MAX_LINE} printable characters")
 
 
 class Parser:

@@ -18,9 +18,19 @@ the last step (for `relu-logistic` p(w . x)).
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, fields
+from fractions import Fraction
 
 from certiformer.errors import BadInput
-from certiformer.target.learner import DTYPES, entries_of, learner_text, require_count, require_number
+from certiformer.kernel.numbers import exact_text, range_text
+from certiformer.target.learner import (
+    DTYPES,
+    entries_of,
+    larger_reading,
+    learner_text,
+    require_count,
+    require_number,
+    written,
+)
 
 LEARNERS = ("relu-least-squares", "relu-logistic", "relu-lasso")
 MAX_FEATURES, MAX_ROWS, MAX_STEPS, MAX_KNOTS = 1_000, 100_000, 1_000, 10_000
@@ -37,6 +47,9 @@ class ReluLearner:
     - `rate`, `decay`, `threshold`, `knots`, `bends`: the numbers of the step, each a number of the stored type.
     - `bound`, `label_bound`: |x| <= bound in every entry, queries too, and |y| <= label_bound.
     - `spectrum`: no eigenvalue of mean_j x_j x_j^T is larger.
+
+    `rate`, `decay`, `threshold`, `knots` and `bends` are weights, and mean the floats that are stored. `bound`,
+    `label_bound` and `spectrum` mean the decimals that stand in the file.
     """
 
     learner: str
@@ -88,7 +101,7 @@ class ReluLearner:
     @property
     def everywhere(self) -> bool:
         """Whether `spectrum` holds on the whole box: the trace of mean_j x_j x_j^T is at most features bound^2."""
-        return self.spectrum >= self.features * self.bound * self.bound
+        return larger_reading(self.spectrum) >= self.features * larger_reading(self.bound) ** 2
 
     @property
     def rule(self) -> str:
@@ -96,27 +109,32 @@ class ReluLearner:
 
     @property
     def algorithm(self) -> str:
-        """The algorithm in words, with the strength that it has in terms of the stored numbers."""
-        strength = (self.decay + self.threshold) / self.rate
+        """The algorithm in words, with the stored numbers and the strength that they make."""
+        lost = Fraction(self.decay) + Fraction(self.threshold)  # only one of them is not 0
+        step = f"steps of size {exact_text(self.rate)}"
+        strength = f"of strength {range_text([lost / Fraction(self.rate)])}"
+        if "between" in strength:  # the quotient of two stored numbers: those are said, too
+            strength += f", {'threshold' if self.threshold else 'decay'} {exact_text(lost)}"
         if self.learner == "relu-lasso":
-            return f"proximal gradient steps for the Lasso of strength {strength:.6g}"
+            return f"proximal gradient {step} for the Lasso {strength}"
         loss = "logistic regression" if self.knots else "least squares"
-        return f"gradient steps for {loss}" + (f" with a ridge of strength {strength:.6g}" if strength else "")
+        return f"gradient {step} for {loss}" + (f" with a ridge {strength}" if lost else "")
 
-    @property
-    def sentence(self) -> str:
+    def sentence(self, bound: str | None) -> str:
+        """The claim; `bound` is the proved distance of a run, None where there is none."""
         target = "labels 0 and 1" if self.knots else "any numbers as answers"
         context = f"On every context of 1 to {self.rows:,} rows with {self.features} features and {target}"
         exactly = "with the logistic function replaced by the stored polygon" if self.knots else "exactly"
-        box = f"|x| <= {self.bound:g}" + ("" if self.knots else f", |y| <= {self.label_bound:g}")
+        made = f"{self.steps} passes make {self.steps} {self.algorithm}"
+        claim = f"{context}, {made}, {exactly}, in real arithmetic"
+        if bound is None:
+            return f"{claim}; no distance of a run in {self.dtype} is bounded."
+        box = f"|x| <= {exact_text(written(self.bound))}"
+        box += "" if self.knots else f", |y| <= {exact_text(written(self.label_bound))}"
         if not self.everywhere:
-            box += f" and no eigenvalue of mean x x^T above {self.spectrum:g}"
-        made = f"{self.steps} passes make {self.steps} {self.algorithm} of size {self.rate:.6g}"
-        against = " and from those with the logistic function itself" if self.knots else ""
-        return (
-            f"{context}, {made}, {exactly}, in real arithmetic; where {box}, the bound of the certificate holds for the"
-            f" distance of a run in {self.dtype} from that prediction{against}."
-        )
+            box += f" and no eigenvalue of mean x x^T is above {exact_text(written(self.spectrum))}"
+        what = "what these steps with the logistic function itself predict" if self.knots else "that prediction"
+        return f"{claim}; where {box}, a run in {self.dtype} is at most {bound} away from {what}."
 
     def to_text(self) -> str:
         """The canonical content of `learner.json`."""

@@ -6,7 +6,7 @@ expressions of one direction: `sin(x1 + 2*x2)**2` has the direction (1, 2), and 
 axis. A maximum or minimum of two affine expressions is opened by max(a, b) = b + max(a - b, 0).
 
 Directions are primitive integer vectors whose first nonzero entry is positive, so that equal directions are equal.
-Standard library only: the independent checker repeats the reading.
+Standard library only: the checker repeats the reading.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import gcd, lcm
 
+from certiformer.kernel.programs import NAMED_CONSTANTS, Program, apply, arguments, fits, rational
 from certiformer.target.build import Builder
-from certiformer.target.ir import NAMED_CONSTANTS, Program, arguments, fits, rational
 from certiformer.target.split import opened
 
 Direction = tuple[int, ...]
@@ -148,7 +148,7 @@ class _Reader:
             elif waiting := [a for a in arguments(self.program.nodes[node]) if a not in values]:
                 stack.extend(waiting)
             else:
-                values[node] = _applied(build, self.program.nodes[node], values)
+                values[node] = apply(build, self.program.nodes[node], values)
         return values[position]
 
     def _along(self, build: Builder, affine: Affine, directions: frozenset[Direction]) -> int:
@@ -195,14 +195,3 @@ def _direction(coefficients: tuple[Fraction, ...]) -> Direction:
     divisor = gcd(*whole)
     sign = 1 if next(c for c in whole if c) > 0 else -1
     return tuple(sign * c // divisor for c in whole)
-
-
-def _applied(build: Builder, node: tuple, values: dict[int, int]) -> int:
-    name, *args = node
-    if name == "const":
-        return build.constant(args[0])
-    if name == "pow":
-        return build.pow(values[args[0]], args[1])
-    if name == "where":
-        return build.where(args[0], *(values[a] for a in args[1:]))
-    return getattr(build, name)(*(values[a] for a in args))

@@ -53,7 +53,10 @@ class Scalars:
     def _best(self, a: int, b: int, function: Callable[[int, int], int], neutral: int, absorbing: int) -> int:
         if a == neutral or b == neutral:
             return b if a == neutral else a
-        return absorbing if a == absorbing or b == absorbing else function(finite(a), finite(b))
+        other = b if a == absorbing else a
+        if absorbing in (a, b) and (other < 0 or self.build.total(other)):
+            return absorbing
+        return function(finite(a), finite(b))
 
     # Conditions
 
@@ -106,7 +109,8 @@ class Scalars:
 
     def place(self, row: Sequence[int], largest: bool) -> int:
         """The node of the first place in a row of nodes that holds its largest (or smallest) value."""
-        place, best = self.build.rational(0), finite(row[0])
+        best = finite(row[0])
+        place = self.build.select(self.defined(best), self.build.rational(0), self.build.rational(0))
         for k, node in enumerate(row[1:], start=1):
             better = self.compare("gt" if largest else "lt", finite(node), best)
             place = self.build.select(better, self.build.rational(k), place)
@@ -136,6 +140,8 @@ class Scalars:
             return reduce(lambda value, part: self.pick_real(part, x, value), reversed(parts), y)
         if name == "defined":
             return self.build.select(condition, finite(x), finite(x))
+        if x == y and all(self.build.total(side) for side in parts):
+            return x
         return self.build.select(condition, finite(x), finite(y))
 
     def pick_truth(self, condition: Condition, x: int, y: int) -> int:
@@ -157,10 +163,11 @@ def negated(condition: Condition) -> Condition:
 
 
 def all_of(conditions: Iterable[Condition]) -> Condition:
+    """All of the conditions, asked from the first on: one after a false one is not looked at, one before it is."""
     parts = [c for c in conditions if c is not True]
-    if any(c is False for c in parts) or not parts:
-        return not parts
-    return parts[0] if len(parts) == 1 else ("and", *parts)
+    if False in parts:
+        parts = parts[: parts.index(False) + 1]
+    return ("and", *parts) if len(parts) > 1 else parts[0] if parts else True
 
 
 def any_of(conditions: Iterable[Condition]) -> Condition:

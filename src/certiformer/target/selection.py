@@ -16,12 +16,23 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass, fields
+from fractions import Fraction
 
 from certiformer.errors import BadInput
-from certiformer.target.learner import DTYPES, entries_of, learner_text, require_count, require_number
+from certiformer.kernel.numbers import exact_text, range_text
+from certiformer.target.learner import (
+    DTYPES,
+    entries_of,
+    larger_reading,
+    learner_text,
+    require_count,
+    require_number,
+    written,
+)
 from certiformer.target.relu_learner import MAX_FEATURES, MAX_ROWS, MAX_STEPS
 
 MAX_STRENGTHS = 100
+MOST_LISTED = 6  # strengths that a sentence still lists with their numbers
 
 
 @dataclass(frozen=True)
@@ -36,6 +47,9 @@ class Selection:
     - `gap`: a power of two.
     - `bound`, `label_bound`, `spectrum`: the contexts that are taken: |x| <= bound and |y| <= label_bound in every entry,
       and no eigenvalue of the mean of x x^T over the training rows above `spectrum`. There the steps do not grow.
+
+    `rates`, `decays` and `gap` are weights, and mean the floats that are stored. `bound`, `label_bound` and `spectrum`
+    mean the decimals that stand in the file.
     """
 
     learner: str
@@ -76,31 +90,46 @@ class Selection:
             require_number(decay, "a decay", strict=False)
 
     @property
-    def strengths(self) -> tuple[float, ...]:
-        return tuple(decay / rate for rate, decay in zip(self.rates, self.decays, strict=True))
+    def strengths(self) -> tuple[Fraction, ...]:
+        """The strengths that the stored numbers make, exactly."""
+        return tuple(Fraction(decay) / Fraction(rate) for rate, decay in zip(self.rates, self.decays, strict=True))
 
     @property
     def everywhere(self) -> bool:
         """Whether `spectrum` holds on the whole box: the trace of the mean of x x^T is at most features bound^2."""
-        return self.spectrum >= self.features * self.bound * self.bound
+        return larger_reading(self.spectrum) >= self.features * larger_reading(self.bound) ** 2
 
     @property
     def rule(self) -> str:
         return "in_context_selection"
 
-    @property
-    def sentence(self) -> str:
-        strengths = ", ".join(f"{strength:.6g}" for strength in self.strengths)
-        eigenvalues = "" if self.everywhere else f", no eigenvalue of mean x x^T is above {self.spectrum:g}"
-        return (
+    def sentence(self, bound: str | None, lead: str | None) -> str:
+        """The claim; `bound` and `lead` are what is proved of runs, None where nothing is."""
+        gap = exact_text(self.gap)
+        claim = (
             f"On every context of up to {self.rows:,} rows with {self.features} features, the last {self.validation} of"
             f" them for validation, {self.steps} passes make {self.steps} gradient steps of ridge regression for each of"
-            f" the strengths {strengths} and predict with the one whose validation loss is smallest, exactly, in real"
-            f" arithmetic, wherever it leads by {self.gap:g}; elsewhere with a convex combination of those that are less"
-            f" than {self.gap:g} above the smallest. Where |x| <= {self.bound:g}, |y| <= {self.label_bound:g}{eigenvalues}"
-            f" and the lead is that of the certificate, a run in {self.dtype} makes the same choice and predicts within its"
-            " bound."
+            f" {len(self.rates)} strengths ({self._choices}) and predict with the one whose validation loss is smallest,"
+            f" exactly, in real arithmetic, wherever it leads by {gap}; elsewhere with a convex combination of those that"
+            f" are less than {gap} above the smallest."
         )
+        if bound is None or lead is None:
+            return f"{claim} Nothing is bounded for a run in {self.dtype}."
+        box = f"|x| <= {exact_text(written(self.bound))}, |y| <= {exact_text(written(self.label_bound))}"
+        if not self.everywhere:
+            box += f", no eigenvalue of mean x x^T over the training rows is above {exact_text(written(self.spectrum))}"
+        return (
+            f"{claim} Where {box} and the lead is at least {lead}, a run in {self.dtype} makes the same choice and predicts"
+            f" at most {bound} away from that."
+        )
+
+    @property
+    def _choices(self) -> str:
+        """Every strength with its step and decay, or their ranges where there are many."""
+        if len(self.rates) > MOST_LISTED:
+            rates = range_text([Fraction(rate) for rate in self.rates])
+            return f"{range_text([*self.strengths])}, with steps of a size {rates}, listed in learner.json"
+        return "; ".join(map(_choice, self.strengths, self.rates, self.decays))
 
     def to_text(self) -> str:
         """The canonical content of `learner.json`."""
@@ -109,3 +138,10 @@ class Selection:
     @staticmethod
     def from_text(text: str | bytes) -> Selection:
         return Selection(**entries_of(text, [field.name for field in fields(Selection)]))
+
+
+def _choice(strength: Fraction, rate: float, decay: float) -> str:
+    """A strength and the size of its steps; the decay, too, where the strength is not a short decimal."""
+    text = range_text([strength])
+    more = f" with a decay of {exact_text(decay)}" if text.startswith("between") else ""
+    return f"{text}, by steps of size {exact_text(rate)}{more}"

@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 
 from certiformer.errors import BadInput
 from certiformer.target.description import canonical_text
+from certiformer.target.sentence import epsilon_text
 
 NORM = "max"  # the largest absolute error over all outputs and all rows
 MAX_NUMBERS = 20_000_000  # of a whole table, or of the outputs of one sequence
@@ -79,7 +80,7 @@ class SequenceMap:
             count += f" = {self.count:,}"
         return (
             f"For every one of the {count} sequences of {self.tokens} letters from an alphabet of {self.alphabet},"
-            f" {self.wish()} by at most {epsilon}."
+            f" {self.wish()} by at most {epsilon_text(epsilon)}."
         )
 
     def entries(self) -> dict[str, Any]:

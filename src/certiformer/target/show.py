@@ -11,7 +11,7 @@ from collections import Counter
 from fractions import Fraction
 
 from certiformer.errors import BadInput
-from certiformer.target.ir import NAMED_CONSTANTS, Program, arguments, rational
+from certiformer.kernel.programs import NAMED_CONSTANTS, Program, arguments, rational
 from certiformer.target.parse import parse_formula
 from certiformer.target.tokens import MAX_TEXT
 

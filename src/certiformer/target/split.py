@@ -3,7 +3,7 @@
 This is what the `sum` rule of a certificate stands on, so the split is purely syntactic and exact: the output is opened
 at its outermost additions, subtractions, negations and products or quotients with a rational constant; terms that share
 a variable are put together again; terms without a variable go to the first group.
-Standard library only: the independent checker repeats the split.
+Standard library only: the checker repeats the split.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
+from certiformer.kernel.programs import NAMED_CONSTANTS, Program, arguments, extract, fits, fold, rational
 from certiformer.target.build import Builder
-from certiformer.target.ir import NAMED_CONSTANTS, Program, arguments, extract, fits, fold, rational
 
 Term = tuple[Fraction, int]  # a coefficient and the number of a node
 

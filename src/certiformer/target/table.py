@@ -15,8 +15,9 @@ from fractions import Fraction
 from typing import Any
 
 from certiformer.errors import BadInput
+from certiformer.kernel.programs import MAX_CONSTANT_BITS
 from certiformer.target.description import canonical_text
-from certiformer.target.ir import MAX_CONSTANT_BITS
+from certiformer.target.sentence import epsilon_text
 from certiformer.target.sequence_maps import MAPS, MAX_NUMBERS, NORM, Row, SequenceMap, map_from_data
 
 TABLE_FORMAT = "certiformer-table-1"
@@ -71,7 +72,8 @@ class Table:
         """The claim in one sentence."""
         what = "output differs" if self.outputs == 1 else f"{self.outputs} outputs each differ"
         rows = "the one row" if self.count == 1 else f"every one of the {self.count:,} rows"
-        return f"For {rows} of the table, the transformer's {what} from the recorded value by at most {epsilon}."
+        most = epsilon_text(epsilon)
+        return f"For {rows} of the table, the transformer's {what} from the recorded value by at most {most}."
 
     def to_text(self) -> str:
         """The canonical content of `target.json`."""

@@ -16,6 +16,7 @@ from typing import Any
 
 from certiformer.errors import BadInput
 from certiformer.target.domain import Domain
+from certiformer.target.sentence import epsilon_text
 
 FORMAT, NORM = "certiformer-teacher-1", "max"
 MAX_BYTES = 200_000_000
@@ -57,14 +58,17 @@ class Teacher:
             sizes = (data["input"]["tokens"], data["input"]["width"], data["outputs"])
             if any(type(n) is not int or n < 1 for n in sizes) or type(data["readout"]["kind"]) is not str:
                 raise TypeError
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             raise BadInput("the teacher's configuration is not that of a transformer with continuous inputs") from None
         return data
 
     def sentence(self, epsilon: str) -> str:
         """The claim in one sentence."""
         what = "output differs" if self.outputs == 1 else f"{self.outputs} outputs each differ"
-        return f"At every point of {self.domain}, the transformer's {what} from the teacher's by at most {epsilon}."
+        most = epsilon_text(epsilon)
+        return (
+            f"At every point of {self.domain.exactly}, the transformer's {what} from the teacher's by at most {most}."
+        )
 
     def to_text(self) -> str:
         """The canonical content of `target.json`."""

@@ -20,8 +20,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from certiformer.errors import BadInput
+from certiformer.kernel.programs import MAX_INPUTS, Program
 from certiformer.target.interpret import Interpreter, Reals, Truths
-from certiformer.target.ir import MAX_INPUTS, Program
 
 # Names of the module math that jax.numpy spells differently.
 _JAX_SPELLING = {"atan": "arctan", "asin": "arcsin", "acos": "arccos", "fabs": "abs", "pow": "power"}

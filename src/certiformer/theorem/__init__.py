@@ -2,7 +2,7 @@
 
 A theorem module anywhere in the package ends its docstring in the fixed sections of `sections.SECTIONS` and holds one
 module-level literal `THEOREM = Theorem(...)`. The registry reads both from the source text, so that listing the
-theorems imports none of their packages. Standard library only: the independent checker may import this package.
+theorems imports none of their packages. Standard library only: the checker may import this package.
 """
 
 from certiformer.theorem.bibliography import BIBLIOGRAPHY as BIBLIOGRAPHY

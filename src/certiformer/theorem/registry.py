@@ -1,15 +1,18 @@
 """All theorems of the package, found by reading its source text.
 
 No theorem module is imported: the module-level literal `THEOREM = Theorem(...)` is evaluated from the syntax tree, so
-listing a hundred theorems costs no JAX and works in the independent checker. The price is that the record must be
+listing a hundred theorems costs no JAX and works in the checker. The price is that the record must be
 a literal: names, arithmetic and f-strings inside it are refused.
 
 The status is computed, never typed:
 
 - *stated*: there is a record and a docstring and nothing else;
 - *implemented*: the module holds code besides the record;
-- *checked*: a rule of the same name stands in `checker/rules`, or, in a source checkout, the test file
-  `tests/theorems/test_NAME.py` does.
+- *tested*: in a source checkout, the test file `tests/theorems/test_NAME.py` compares it with examples;
+- *checked*: a rule of the same name stands in `checker/rules`: where a certificate uses the theorem, `check` verifies the
+  assumptions that are marked so and recomputes the constants.
+
+No status speaks of the proof: it is written in the docstring, for people to read.
 """
 
 from __future__ import annotations
@@ -24,7 +27,7 @@ from certiformer.theorem.record import Assumption, Theorem
 from certiformer.theorem.sections import parse_sections
 
 PACKAGE = Path(__file__).resolve().parent.parent
-STATUSES = ("stated", "implemented", "checked")
+STATUSES = ("stated", "implemented", "tested", "checked")
 _RECORDS = {"Theorem": Theorem, "Assumption": Assumption}
 
 
@@ -118,8 +121,10 @@ def _evaluate(node: ast.expr | None, path: Path) -> object:
 
 def _status(record: Theorem, tree: ast.Module, package: Path) -> str:
     rule = package / "checker" / "rules" / f"{record.name}.py"
-    if rule.is_file() or path_of_tests(record, package) is not None:
+    if rule.is_file():
         return "checked"
+    if path_of_tests(record, package) is not None:
+        return "tested"
     code = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
     return "implemented" if any(isinstance(node, code) for node in tree.body) else "stated"
 

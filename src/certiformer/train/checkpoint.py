@@ -12,9 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +22,7 @@ import numpy as np
 import safetensors.numpy
 from safetensors import SafetensorError
 
+from certiformer.disk import write_atomically
 from certiformer.errors import BadInput
 from certiformer.train.state import State
 
@@ -50,9 +49,9 @@ def save(folder: Path, state: State, done: int, mark: str) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     tensors = {f"{place:05}": np.ascontiguousarray(leaf) for place, leaf in enumerate(jax.tree.leaves(state))}
     name = f"state-{done:06}.safetensors"
-    _write(folder / name, safetensors.numpy.save(tensors))
+    write_atomically(folder / name, safetensors.numpy.save(tensors))
     index = {"format": FORMAT, "fingerprint": mark, "records": done, "tensors": name}
-    _write(folder / INDEX, (json.dumps(index, indent=1) + "\n").encode())
+    write_atomically(folder / INDEX, (json.dumps(index, indent=1) + "\n").encode())
     for old in folder.glob("state-*.safetensors"):
         if old.name != name:
             old.unlink(missing_ok=True)
@@ -91,16 +90,3 @@ def _state(path: Path, like: State) -> State:
     ):
         raise BadInput(f"the checkpoint {path} does not hold the tensors of this run; remove the folder to start anew")
     return jax.tree.unflatten(structure, [jnp.asarray(tensor) for tensor in stored])
-
-
-def _write(path: Path, data: bytes) -> None:
-    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise

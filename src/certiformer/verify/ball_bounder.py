@@ -10,9 +10,9 @@ import numpy as np
 from flint import arb
 from jaxtyping import Float
 
-from certiformer.checker.balls import Box
-from certiformer.checker.problem import Problem, error_upper
-from certiformer.checker.rules.boxes import axis_scores
+from certiformer.kernel.balls import Box
+from certiformer.kernel.cover import axis_scores
+from certiformer.kernel.problem import Problem, error_upper
 
 
 class BallBounder:

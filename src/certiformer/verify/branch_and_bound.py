@@ -2,7 +2,7 @@
 
 Breadth first, in batches. A leaf is closed only by a finite bound at most the threshold; infinite and not-a-number stay
 open. The tree is an exact cover at every moment, so stopping early loses nothing: what is left open is reported, and the
-checkpoint continues where it stopped. What comes out is a proposal for the independent checker, never a proof by itself.
+checkpoint continues where it stopped. What comes out is a proposal for the checker, never a proof by itself.
 """
 
 from __future__ import annotations
@@ -111,7 +111,8 @@ def search(
             run.stopped = "a box could not be closed at the largest depth"
         if run.stopped:
             break
-    if checkpoint is not None and run.stopped:
+    # A tree that took long is kept when it is closed, too: whoever is interrupted afterwards need not grow it again.
+    if checkpoint is not None and (run.stopped or run.seconds > CHECKPOINT_SECONDS):
         run.tree.save(*checkpoint)
     return run
 

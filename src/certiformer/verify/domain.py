@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float, Int
 
-from certiformer.checker.balls import BallDomain
+from certiformer.kernel.balls import BallDomain
 
 PAD = 2.0**-47
 
@@ -18,7 +18,7 @@ PAD = 2.0**-47
 class FloatDomain:
     """The box of a claim in float64.
 
-    >>> from certiformer.checker.balls import BallDomain
+    >>> from certiformer.kernel.balls import BallDomain
     >>> from certiformer.target import parse_domain
     >>> domain = FloatDomain(BallDomain(parse_domain("[0, 2*pi]")))
     >>> centre, radius = domain.boxes(np.array([[1]]), np.array([[1]]))

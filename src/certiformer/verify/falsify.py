@@ -26,10 +26,10 @@ ErrorFunction = Callable[[Float[Array, "n D"]], Float[Array, "n outputs"]]
 
 
 class Falsifier:
-    """Searches for large errors of `error` (T - f on rows of points) on a domain."""
+    """Searches for large errors of `error` (T - f on rows of points) on a domain, `at_once` points at a time."""
 
-    def __init__(self, error: ErrorFunction, domain: FloatDomain, seed: int = 0):
-        self.domain = domain
+    def __init__(self, error: ErrorFunction, domain: FloatDomain, seed: int = 0, at_once: int = SAMPLES):
+        self.domain, self._at_once = domain, at_once
         self._random = np.random.default_rng(seed)
         low, high = jnp.asarray(domain.inner_low), jnp.asarray(domain.inner_high)
 
@@ -53,9 +53,13 @@ class Falsifier:
             (x, _, _), _ = jax.lax.scan(step, (x, worst(x), 0.02), None, length=STEPS)
             return x
 
-        self._values = jax.jit(lambda points: jnp.max(jnp.abs(error(points)), axis=1))
+        self._rows = jax.jit(lambda points: jnp.max(jnp.abs(error(points)), axis=1))
         self._which = jax.jit(lambda point: jnp.argmax(jnp.abs(error(point[None])[0])))
-        self._climb = jax.jit(jax.vmap(climb))
+        # A step of an ascent keeps what its gradient needs: about three times the memory of the error itself.
+        together = max(1, at_once // 3)
+        self._climb = jax.jit(
+            jax.vmap(climb) if together >= STARTS else lambda rows: jax.lax.map(climb, rows, batch_size=together)
+        )
 
     def start_points(self) -> Float[np.ndarray, "n D"]:
         """Uniform points and, in low dimension, the corners."""
@@ -80,6 +84,12 @@ class Falsifier:
         final = np.concatenate([climbed, best])
         errors = np.nan_to_num(np.asarray(self._values(np.resize(final, points.shape)))[: len(final)], nan=-1.0)
         return final[np.argmax(errors)], float(errors.max())
+
+    def _values(self, points: Float[np.ndarray, "n D"]) -> Float[np.ndarray, " n"]:
+        size = min(self._at_once, len(points))
+        starts = range(0, len(points), size)  # the last part takes up to `size` points again: one compilation for all
+        parts = [np.asarray(self._rows(points[min(start, len(points) - size) :][:size])) for start in starts]
+        return np.concatenate([*parts[:-1], parts[-1][len(starts) * size - len(points) :]])
 
     def witness(self, point: Float[np.ndarray, " D"]) -> Witness:
         """The point as exact rationals, with the output that is worst there; its error is still to be proved."""

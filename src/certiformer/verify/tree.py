@@ -1,6 +1,6 @@
 """The split tree while it grows: arrays of nodes, saved and restored in one file.
 
-A node is a cell (per axis a depth m and an index k, see `certificate.splits`), the best bound known on it, and, once it
+A node is a cell (per axis a depth m and an index k, see `kernel.splits`), the best bound known on it, and, once it
 is bisected, an axis and the position of its lower half (the upper half follows). Integers only: the cover is exact.
 """
 
@@ -13,8 +13,12 @@ from jaxtyping import Float, Int
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
-from certiformer.certificate import write_atomically
-from certiformer.certificate.splits import LEAF, MAX_DEPTH
+from certiformer.disk import write_atomically
+from certiformer.errors import BadInput
+from certiformer.kernel.splits import LEAF, MAX_DEPTH
+from certiformer.reading import read_regular
+
+LARGEST_CHECKPOINT = 1 << 30
 
 
 class SplitTree:
@@ -75,7 +79,7 @@ class SplitTree:
         return bool((self._depth[nodes] < MAX_DEPTH).all())
 
     def to_bytes(self) -> bytes:
-        """The preorder bytes of `certificate.splits`."""
+        """The preorder bytes of `kernel.splits`."""
         axis, child = self._axis[: self.count].tolist(), self._child[: self.count].tolist()
         result, stack = bytearray(), [0]
         while stack:
@@ -98,14 +102,14 @@ class SplitTree:
     def restore(path: Path, seal: str, dimension: int) -> SplitTree | None:
         """The saved tree, or None if there is none for this very search."""
         try:
-            data = path.read_bytes()
+            data = read_regular(path, LARGEST_CHECKPOINT, links=False)
             arrays = load(data)
             header = int.from_bytes(data[:8], "little")
             known = f'"seal":"{seal}"'.encode() in data[8 : 8 + header].replace(b" ", b"")
             tree = SplitTree(dimension)
             tree._depth, tree._index, tree._axis = arrays["depth"], arrays["index"], arrays["axis"]
             tree._child, tree._bound = arrays["child"], arrays["bound"]
-        except (OSError, SafetensorError, KeyError):
+        except (OSError, SafetensorError, KeyError, BadInput):
             return None
         tree.count = len(tree._axis)
         return tree if known and tree._depth.shape == (tree.count, dimension) else None

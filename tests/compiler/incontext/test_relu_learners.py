@@ -60,6 +60,27 @@ def test_ridge_beside_scikit_learn(rows):
     assert np.abs(out[:, 0] - reference.predict(queries)).max() < 1e-10
 
 
+FLAGS = {"ridge": {"strength": "0.1"}, "lasso": {"strength": "0.1"}, "select": {"strength": "0.1,1"}}
+
+
+@pytest.mark.parametrize("rounding", [-1.75e-17, 1.75e-17, -2e-13, 0.0])
+@pytest.mark.parametrize("word", ["gd", "ridge", "relu", "logistic", "lasso", "select"])
+def test_a_spectrum_that_begins_at_zero_up_to_rounding_begins_at_zero(word, rounding):
+    """Two rows of four features have an eigenvalue 0, of which a library gives any number near it."""
+    flags = {"learner": word, "features": 4, "rows": 8, "layers": 3, **FLAGS.get(word, {})}
+    exact = describe(Request(**flags, spectrum=(0.0, 1.25)))
+    assert describe(Request(**flags, spectrum=(rounding, 1.25))) == exact
+    if word == "ridge":
+        assert exact.low == exact.strength  # no context has a smaller eigenvalue
+        assert describe(Request(**flags, spectrum=(2e-3, 1.25))).low == 2e-3
+    x = np.array([[0.5, 0.25, -0.5, 0.75], [1.0, -0.5, 0.25, 0.5]])
+    if word in FLAGS and word != "select":
+        y, queries = np.array([1.0, 0.0]), np.eye(4)
+        compiled = compile_learner(exact)
+        module_of(word).refuse(exact, x, y, queries)
+        assert np.isfinite(compiled.outputs(x, y, queries)).all()
+
+
 @pytest.mark.parametrize("strength", [0.01, 0.1])
 def test_lasso_beside_scikit_learn(strength):
     x, y, queries, spectrum = task(2)
@@ -171,6 +192,9 @@ def test_a_spectrum_that_does_not_hold_is_refused(word):
         ({"learner": "relu", "step": 3.0}, "a step of 3 is too long where the curvature reaches 2"),
         ({"learner": "relu", "step": -1.0}, "--step is a positive number"),
         ({"learner": "relu", "spectrum": (2.0, 1.0)}, "--spectrum LOW HIGH has 0 <= LOW <= HIGH"),
+        ({"learner": "relu", "spectrum": (-1e-3, 1.0)}, "--spectrum LOW HIGH has 0 <= LOW <= HIGH"),
+        ({"learner": "gd", "spectrum": (-1e-3, 1.0)}, "--spectrum is LOW HIGH with 0 <= LOW < HIGH"),
+        ({"learner": "gd", "spectrum": (-1e-17, 1.0), "schedule": "chebyshev"}, "need a LOW above 0"),
         ({"learner": "relu", "layers": 0}, "the number of steps is a whole number from 1 to 1,000"),
         ({"learner": "relu", "tolerance": 1e-9}, "no number of steps are enough"),
         ({"learner": "relu", "tolerance": 1e-9, "strength": "0.001"}, "at most 1,000 are made"),

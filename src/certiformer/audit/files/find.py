@@ -13,8 +13,9 @@ from typing import Any
 from certiformer.audit.files.refused import PICKLES, pickle_sentence
 from certiformer.audit.files.safetensors_file import Places, check_index, read_headers, shards_of
 from certiformer.audit.files.tensors import TensorFiles
-from certiformer.certificate import parse_json, read_bytes
+from certiformer.certificate import parse_json
 from certiformer.errors import BadInput
+from certiformer.reading import read_regular
 
 INDEX, SINGLE, CONFIG = "model.safetensors.index.json", "model.safetensors", "config.json"
 LARGEST_CONFIG = 16 << 20
@@ -92,9 +93,8 @@ def read_config(folder: Path) -> dict[str, Any] | None:
     path = folder / CONFIG
     if not path.is_file():
         return None
-    if path.stat().st_size > LARGEST_CONFIG:
-        raise BadInput(f"{path} is larger than any config")
-    data = parse_json(read_bytes(path), CONFIG)
+    # Checkpoints are often links to a cache.
+    data = parse_json(read_regular(path, LARGEST_CONFIG, links=True), CONFIG)
     if not isinstance(data, dict):
         raise BadInput(f"{path} is not a JSON object")
     return data

@@ -20,6 +20,7 @@ import numpy as np
 
 from certiformer.audit.files.tensors import TensorFiles, TensorInfo
 from certiformer.errors import BadInput
+from certiformer.reading import require_regular
 
 MAGIC, VERSIONS = b"GGUF", (2, 3)
 BLOCK = 32
@@ -82,6 +83,7 @@ KEPT = 64  # entries of a metadata array that are kept: vocabularies are long an
 
 def open_file(path: Path) -> TensorFiles:
     """The tensors of a GGUF file."""
+    require_regular(path)
     with path.open("rb") as stream:
         size = stream.seek(0, 2)
         if size < 24:

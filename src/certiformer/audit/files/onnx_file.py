@@ -16,6 +16,7 @@ import numpy as np
 from certiformer.audit.files.onnx_nodes import GraphFiles, bodies, nodes_of, text
 from certiformer.audit.files.tensors import TensorInfo
 from certiformer.errors import BadInput, MissingExtra
+from certiformer.reading import read_regular
 
 LARGEST = 2**31 - 1  # bytes; the format cannot hold more in one file
 # The number of a type in the format -> its name here and its bytes.
@@ -38,7 +39,7 @@ def open_file(path: Path) -> GraphFiles:
     if path.stat().st_size > LARGEST:
         raise BadInput(f"{path} has more than 2 GiB, which an ONNX file cannot have")
     try:
-        model = onnx.ModelProto.FromString(path.read_bytes())
+        model = onnx.ModelProto.FromString(read_regular(path, LARGEST, links=True))
     except DecodeError:
         raise BadInput(f"{path} is not an ONNX file: it cannot be decoded") from None
     held: dict[str, Any] = {}

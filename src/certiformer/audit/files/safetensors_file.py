@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 
 from certiformer.audit.files.tensors import INTEGERS, WEIGHTS, TensorInfo
-from certiformer.certificate import parse_json, read_bytes
+from certiformer.certificate import parse_json
 from certiformer.errors import BadInput
+from certiformer.reading import read_regular, require_regular
 
 _TYPES = {
     "F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "bfloat16", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "i1",
@@ -82,6 +83,7 @@ def opened(path: Path) -> Any:
     from safetensors import SafetensorError, safe_open
 
     try:
+        require_regular(path)
         return safe_open(str(path), "np")
     except SafetensorError as problem:
         reason = str(problem).removeprefix("Error while deserializing header: ")
@@ -94,9 +96,7 @@ def opened(path: Path) -> Any:
 
 def shards_of(index: Path) -> list[Path]:
     """The files of an index, which are all beside it."""
-    if index.stat().st_size > LARGEST_INDEX:
-        raise BadInput(f"{index} is larger than any index of shards")
-    data = parse_json(read_bytes(index), index.name)
+    data = _index(index)
     places = data.get("weight_map") if isinstance(data, dict) else None
     if not isinstance(places, dict) or not places or not all(isinstance(file, str) for file in places.values()):
         raise BadInput(f"{index} is not an index of shards: its weight_map does not name a file for each tensor")
@@ -112,9 +112,13 @@ def shards_of(index: Path) -> list[Path]:
     return [index.parent / name for name in names]
 
 
+def _index(index: Path) -> Any:
+    return parse_json(read_regular(index, LARGEST_INDEX, links=True), index.name)
+
+
 def check_index(index: Path, infos: dict[str, TensorInfo]) -> None:
     """Every tensor is in the shard that the index says, and no tensor is missing."""
-    places = parse_json(read_bytes(index), index.name)["weight_map"]
+    places = _index(index)["weight_map"]
     for name, file in places.items():
         if name not in infos:
             raise BadInput(f"{index.name} says that {name!r} is in {file}, where it is not")

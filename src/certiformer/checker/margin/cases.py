@@ -12,11 +12,10 @@ from dataclasses import dataclass
 from functools import cache, reduce
 from typing import NamedTuple
 
-from certiformer.checker.margin.domains import IMPOSSIBLE
 from certiformer.checker.margin.fixed import BITS, Arithmetic, ceil_shift, nearest
-from certiformer.checker.margin.state import Content, expected, expected_start, tell_apart
+from certiformer.checker.margin.state import Content, expected, expected_start, grid_between, tell_apart
 from certiformer.checker.margin.variables import Variables
-from certiformer.checker.rules.refusal import Refused
+from certiformer.kernel.refusal import Refused
 from certiformer.rasp.circuit import Cell
 from certiformer.rasp.value import Value, exact
 
@@ -113,13 +112,9 @@ def settle(
             first, others = _constant_group(variables, group, total.parts)
             base, spread = base.plus(first._replace(moved=0, carried=0, size=0, terms=0)), spread.plus(others)
     group = next((group for group in groups if reads & set(group)), [])
-    value_of = (lambda places: None) if node is None else variables.evaluator(node, group)
     add = _added(group, [part for part in total.parts if part.variables and set(part.variables) <= set(group)])
-    for places in variables.combinations(group):
-        value = value_of(places)
-        if value is IMPOSSIBLE:
-            continue
-        z, target = _target(variables, node, value, claimed)
+    for places, values in variables.cases(group, [] if node is None else [node]):
+        z, target = (0, 0) if node is None else _target(variables, node, values[0], claimed)
         amount = base.plus(add(places))
         amount = amount._replace(value=abs(amount.value - (target << (DEPTH - BITS))))
         worst[z] = amount if worst[z] is None else amount.worse(worst[z])  # type: ignore[arg-type]
@@ -131,16 +126,15 @@ def settle(
     if node is not None and not variables.listed(node):
         errors[:2] = [errors[0] + 1] * 2
     number, start_error = None if cell is None else cell[0], error(begin) + start_slack
-    content = Content(node if len(claimed) > 1 else None, claimed, errors, start, start_error, number)
+    between = grid_between(variables, node)
+    content = Content(node if len(claimed) > 1 else None, claimed, errors, start, start_error, number, between)
     if cell is not None:
         tell_apart(arithmetic, content, cell[1], where)
     return content
 
 
-def _target(variables: Variables, node: int | None, value: Value, claimed: list[int]) -> tuple[int, int]:
+def _target(variables: Variables, node: int, value: Value, claimed: list[int]) -> tuple[int, int]:
     """The place of a value, and the number to be held; numbers too many to list all count at the first place."""
-    if node is None:
-        return 0, 0
     if value is not None and not variables.listed(node):
         return 0, nearest(exact(value))[0]
     z = variables.place(node, value)
@@ -178,7 +172,7 @@ def _constant_group(variables: Variables, group: list[int], parts: list[Part]) -
     """The value of a group in its first case, and how far it may be from that in any other."""
     add = _added(group, [part for part in parts if set(part.variables) & set(group)])
     first, worst = None, NOTHING
-    for places in variables.combinations(group):
+    for places, _ in variables.cases(group):
         amount = add(places)
         first = amount if first is None else first
         worst = worst.worse(amount._replace(value=abs(amount.value - first.value)))

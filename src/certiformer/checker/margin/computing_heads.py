@@ -13,13 +13,13 @@ from fractions import Fraction
 
 from flint import arb
 
-from certiformer.checker.balls import larger, smaller
-from certiformer.checker.margin.domains import IMPOSSIBLE
+from certiformer.checker.margin.domains import shown
 from certiformer.checker.margin.fixed import BITS, UNIT, ceil_shift, fraction_up, nearest, times
 from certiformer.checker.margin.heads import Head
 from certiformer.checker.margin.state import expected, features
 from certiformer.checker.margin.variables import Variables
-from certiformer.checker.rules.refusal import Refused
+from certiformer.kernel.balls import larger, smaller
+from certiformer.kernel.refusal import Refused
 from certiformer.rasp.circuit import Cell, rational
 from certiformer.rasp.facts import selects_one_value
 from certiformer.rasp.value import Value, exact, identity, is_number
@@ -31,7 +31,9 @@ class WidthHead(Head):
     computes = ("width", "length")
 
     def features(self, cell: Cell) -> tuple[list[int], list[int]]:
-        data = [self._columns(places) for places in self.variables.combinations(self.used)]
+        if not self.variables.listed(cell.node):  # 1 / (1 + width) between the ends does not follow from the ends
+            raise Refused(f"{self.where}: {self.variables.name(cell.node)} has too many values to list")
+        data = [self._columns(places) for places, _ in self.variables.cases(self.used)]
         same = [column[0][0] for column in zip(*data, strict=True)]
         off = [
             max(ceil_shift(abs(value - first)) + error for value, error in column)
@@ -73,30 +75,28 @@ class ReadHead(Head):
         errors = [0] * len(ideal)
         order = sorted({*self.used, *v.support(value_node, set(self.used))})
         self.used, before = order, self.used
-        value_of = v.evaluator(value_node, order)
         slope = None if agreed and v.listed(cell.node) else _affine(v, cell, claimed, value_node, self.where)
         low = None if self.gaps.selected is None else self.gaps.selected[0]
         osc = arb(0) if single else self.gaps.apart.upper()
         mixed = None if low is None else self._mix(1 if single else self.n, osc, low, self.gaps.over, agreed=agreed)
+        if mixed is None and "reflexive" in facts:
+            raise Refused(f"{self.where}: every position is said to select itself, and no pair is selected")
         shared, undefined, totals = 0, [], []
-        for places in v.combinations(order):
-            value = value_of(places)
-            if value is IMPOSSIBLE or mixed is None:
-                continue
-            columns = self._columns(places)
-            total = self._total([x for x, _ in columns])
-            error = self._error(mixed, [(ceil_shift(abs(x)), e) for x, e in columns])
-            totals.append(total)
-            if value is None and not agreed:
-                undefined.append(total)
-                shared = max(shared, error)
-                continue
-            z = v.place(cell.node, value) if v.listed(cell.node) else None
-            if slope is not None and is_number(value):
-                away = abs(Fraction(total, 1 << 3 * BITS) - slope[0] * exact(value) - slope[1])
-                shared = max(shared, error + fraction_up(away * UNIT))
-            elif z is not IMPOSSIBLE and z is not None:
-                errors[z] = max(errors[z], error + ceil_shift(abs(total - (ideal[z] << 2 * BITS)), 2 * BITS))
+        if mixed is not None:  # otherwise no pair is selected in any case, and only the default is ever read
+            for places, (value,) in v.cases(order, [value_node]):
+                columns = self._columns(places)
+                total = self._total([x for x, _ in columns])
+                error = self._error(mixed, [(ceil_shift(abs(x)), e) for x, e in columns])
+                totals.append(total)
+                if value is None and not agreed:
+                    undefined.append(total)
+                    shared = max(shared, error)
+                elif slope is not None and is_number(value):
+                    away = abs(Fraction(total, 1 << 3 * BITS) - slope[0] * exact(value) - slope[1])
+                    shared = max(shared, error + fraction_up(away * UNIT))
+                else:
+                    z = v.place(cell.node, value)
+                    errors[z] = max(errors[z], error + ceil_shift(abs(total - (ideal[z] << 2 * BITS)), 2 * BITS))
         if slope is not None:
             domain = v.domain(cell.node)
             errors = [
@@ -120,13 +120,13 @@ class ReadHead(Head):
             errors[:2] = [max(e, error) for e in errors[:2]]
             return
         z = self.variables.place(cell.node, default)
-        if z is IMPOSSIBLE:
-            raise Refused(f"{self.where}: the default of {cell.name} is not among its values")
         if default is None and cell.or_more:
             at = ceil_shift(total, 2 * BITS)
             low, high = min(ideal[z] - errors[z], at - 1), max(ideal[z] + errors[z], at)
             if at < nearest(rational(cell.undefined or 0))[0]:
-                raise Refused(f"{self.where}: the default of {cell.name} is below what it holds where it is undefined")
+                raise Refused(
+                    f"{self.where}: the default of {shown(cell.name)} is below what it holds where it is undefined"
+                )
             ideal[z], errors[z] = (low + high) // 2, (high - low) // 2 + 1 + error
         else:
             errors[z] = max(errors[z], error + ceil_shift(abs(total - (ideal[z] << 2 * BITS)), 2 * BITS))
@@ -139,7 +139,9 @@ class ReadHead(Head):
         least = Fraction(undefined + (self.n - 1) * lowest, self.n << 3 * BITS)
         if not cell.or_more or cell.undefined is None or least < rational(cell.undefined):
             said = "several positions may be selected, some of them undefined"
-            raise Refused(f"{self.where}: {said}, and the cell {cell.name} does not hold {cell.undefined} or more then")
+            raise Refused(
+                f"{self.where}: {said}, and the cell {shown(cell.name)} does not hold {cell.undefined} or more then"
+            )
         low, high = nearest(least)[0], ceil_shift(highest, 2 * BITS)
         ideal[-1], errors[-1] = (low + high) // 2, (high - low) // 2 + 1 + error
 
@@ -170,6 +172,6 @@ def _affine(
     slope = (f1 - f0) / (x1 - x0) if x1 != x0 else Fraction(0)
     if any(f != f0 + slope * (x - x0) for x, f in points):
         raise Refused(
-            f"{where}: several positions may be selected, and the features of {cell.name} are not those of a mean"
+            f"{where}: several positions may be selected, and the features of {shown(cell.name)} are not those of a mean"
         )
     return slope, f0 - slope * x0

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from certiformer.checker.margin.domains import IMPOSSIBLE, MOST
+from certiformer.checker.margin.domains import MOST
+from certiformer.checker.margin.evaluation import NO_SUCH_COUNT
 from certiformer.checker.margin.pairs import Counted, Pairs
 from certiformer.checker.margin.variables import Variables
-from certiformer.checker.rules.refusal import Refused
+from certiformer.kernel.refusal import Refused
 from certiformer.rasp.circuit import Identity, rational
 from certiformer.rasp.facts import selects_one_value
 from certiformer.rasp.operation import is_exact
@@ -40,15 +41,16 @@ def check_aggregate(variables: Variables, given: Identity) -> None:
     order = [*widths, *totals]
     function = variables.evaluator(other, order)
 
-    def result(total: Fraction, width: int) -> Value:
-        """F; `IMPOSSIBLE` for a total or width that the nodes never take."""
-        places = [variables.place(i, width) for i in widths] + [variables.place(i, reduced(total)) for i in totals]
-        return IMPOSSIBLE if IMPOSSIBLE in places else function(tuple(places))
-
     def require(total: Fraction, width: int, wanted: Value) -> None:
-        found = result(total, width)
-        if found is not IMPOSSIBLE and identity(found) != identity(wanted):
-            raise Refused(f"{width} selected values of total {total} give {found!r} instead of {wanted!r}")
+        variables.tally.total += 1
+        counts = [(i, width) for i in widths] + [(i, variables.named(i, total)) for i in totals]
+        if not all(variables.takes(i, count) for i, count in counts):
+            variables.tally.exclude(NO_SUCH_COUNT)
+            return
+        result = function(tuple(variables.place(i, count) for i, count in counts))
+        if identity(result) != identity(wanted):
+            raise Refused(f"{width} selected values of total {total} give {result!r} instead of {wanted!r}")
+        variables.tally.check()
 
     if "reflexive" not in variables.node(selector).facts:
         require(Fraction(0), 0, node.constant)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from certiformer.checker.margin.domains import IMPOSSIBLE, MOST
+from certiformer.checker.margin.domains import MOST
 from certiformer.checker.margin.evaluation import Evaluation
 from certiformer.rasp.circuit import Identity, rational
 from certiformer.rasp.graph import Graph, Node
@@ -76,7 +76,9 @@ class Definitions(Evaluation):
         return self._definitions[number]
 
     def _definition_of(self, number: int, node: Node) -> Combination:
-        affine = as_affine(node.function) if node.kind == "map" and isinstance(node.function, Operation) else None
+        # Floats are rounded on the way: (a + x) - (a + y) is not x - y.
+        operation = node.function if node.kind == "map" and all(map(self._exact, node.inputs)) else None
+        affine = as_affine(operation) if isinstance(operation, Operation) else None
         if affine is not None:
             pairs, offset = list(zip(affine.factors, node.inputs, strict=True)), Fraction(affine.offset)
         elif node.kind == "map" and len(node.inputs) == 1 and self._defined_numbers(number, *node.inputs):
@@ -103,7 +105,7 @@ class Definitions(Evaluation):
         """A function of one node that turns out to be affine."""
         value_of = self.evaluator(number, [x])
         values = [value_of((p,)) for p in range(len(self.domain(x)))]
-        if len(values) < 2 or any(v is IMPOSSIBLE or not is_number(v) for v in values):
+        if len(values) < 2 or not all(map(is_number, values)):
             return {}, Fraction(0)
         points = [(exact(a), exact(v)) for a, v in zip(self.domain(x), values, strict=True)]
         (a, v), (b, w) = points[0], points[-1]

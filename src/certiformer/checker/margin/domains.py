@@ -3,22 +3,24 @@
 A *variable* is a node of the extended program; its domain is the list of its values, and undefined (None) last when it can
 occur. Numbers too many to list are represented by the two ends of their interval, and only affine functions of them are
 followed: what holds at both ends up to an error then holds in between up to the same error.
+
+A value that has no place in a domain is *refused*; nothing is taken to be impossible because it was not found in a list.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
-from certiformer.checker.rules.refusal import Refused
+from certiformer.kernel.refusal import Refused
 from certiformer.rasp.graph import Graph, Node, Relation, Span
+from certiformer.rasp.meaning import spell
 from certiformer.rasp.operation import is_exact
-from certiformer.rasp.value import Value, exact, identity, reduced
+from certiformer.rasp.value import Value, exact, identity, is_number, reduced
 
 MOST = 4_000_000  # combinations of variables in one enumeration
 TOLERANCE = 1 << 144  # in units of 2^-256: features that are no binary fractions are rounded
-IMPOSSIBLE = object()  # a combination that occurs on no input
+LONGEST_NAME = 60  # characters of a node's name in a message
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,7 @@ class Domains:
         self.graph = graph
         self._domains: dict[int, list[Value]] = {}
         self._places: dict[int, dict[tuple, int]] = {}
+        self._named: dict[int, dict[Fraction | int, Value]] = {}
         kinds = {node.kind: number for number, node in enumerate(graph.nodes)}
         self.tokens, self.indices = kinds.get("tokens", -1), kinds.get("indices", -2)
         self.length = kinds.get("length")
@@ -50,7 +53,7 @@ class Domains:
         return self.graph.nodes[number]
 
     def name(self, number: int) -> str:
-        return f"node {number} ({self.node(number).name})" if number >= 0 else ("tokens", "indices")[-1 - number]
+        return f"node {number} ({shown(self.node(number).name)})" if number >= 0 else ("tokens", "indices")[-1 - number]
 
     def listed(self, number: int) -> bool:
         return number < 0 or getattr(self.node(number).values, "values", None) is not None
@@ -78,10 +81,33 @@ class Domains:
             self._places[number] = {identity(value): place for place, value in enumerate(found)}
         return self._domains[number]
 
-    def place(self, number: int, value: Value) -> Any:
-        """The place of a value in a node's domain; `IMPOSSIBLE` when the node never takes it."""
+    def place(self, number: int, value: Value) -> int:
+        """The place of a value in a node's domain."""
         self.domain(number)
-        return self._places[number].get(identity(value), IMPOSSIBLE)
+        found = self._places[number].get(identity(value))
+        if found is None:
+            raise Refused(f"{self.name(number)} has the value {spell([value])}, which is not in the list of its values")
+        return found
+
+    def takes(self, number: int, value: Value) -> bool:
+        """Whether a value is in the list of a node's values, or in its interval."""
+        domain = self.domain(number)
+        if value is None or self.listed(number):
+            return identity(value) in self._places[number]
+        return is_number(value) and exact(domain[0]) <= exact(value) <= exact(domain[1])
+
+    def named(self, number: int, total: Fraction | int) -> Value:
+        """The value of a node that is this number: 1 is True in a node of truth values; the number itself when none is."""
+        plain = total if type(total) is int else reduced(Fraction(total))
+        if not self.listed(number):
+            return plain
+        if number not in self._named:
+            values = [x for x in self.domain(number) if is_number(x)]
+            by_number: dict[Fraction | int, Value] = {exact(x): x for x in values}
+            if len(by_number) < len(values):
+                raise Refused(f"{self.name(number)} has two values that are the same number")
+            self._named[number] = by_number
+        return self._named[number].get(total, plain)
 
     def slope(self, number: int, values: list[int]) -> Fraction | None:
         """The factor by which `values` grow with the numbers of a domain, if they do so evenly up to TOLERANCE."""
@@ -128,7 +154,7 @@ class Domains:
             try:
                 return [k is not None and bool(relation(k, query)) for k in values]  # type: ignore[operator]
             except TypeError:
-                raise Refused(f"{node.name} compares values that have no order") from None
+                raise Refused(f"{shown(node.name)} compares values that have no order") from None
 
         for query in queries.values_of(query_node):
             if identity(query) not in known:
@@ -148,3 +174,9 @@ class Domains:
         """The selectors that are joined by `and`."""
         node = self.node(selector)
         return [c for i in node.inputs for c in self.conjuncts(i)] if node.kind == "and" else [selector]
+
+
+def shown(name: str) -> str:
+    """A name out of a file as messages show it: cut, and without characters that move a terminal's cursor."""
+    cut = name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 3] + "..."
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in cut)

@@ -1,7 +1,8 @@
 """Which nodes follow from others at the same position, and their values: through maps, written lists and identities.
 
-The value sets contain every value that occurs (`rasp.values`), so a combination of variables that gives a node a value
-outside its set occurs on no input: it is `IMPOSSIBLE`.
+The value sets contain every value that occurs (`rasp.values`). A map has all its results in its set. A count or a sum may
+not: an identity gives 7 for a count that is at most 5 when the numbers put in never stand together. Such a combination
+occurs on no input, and evaluating it raises `Contradiction`: a refusal, unless the caller counts it as excluded (`tally`).
 """
 
 from __future__ import annotations
@@ -10,15 +11,17 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any
 
-from certiformer.checker.margin.domains import IMPOSSIBLE, Domains
-from certiformer.checker.rules.refusal import Refused
+from certiformer.checker.margin.domains import Domains
+from certiformer.checker.margin.tally import Contradiction
+from certiformer.kernel.refusal import Refused
 from certiformer.rasp.circuit import Identity, rational
 from certiformer.rasp.graph import Graph, Table
-from certiformer.rasp.meaning import Fault, apply
-from certiformer.rasp.operation import TRUTHS, Operation, WithConstant, as_affine
+from certiformer.rasp.meaning import Fault, apply, spell
+from certiformer.rasp.operation import TRUTHS, Binary, Operation, WithConstant, as_affine
 from certiformer.rasp.value import Value, exact, is_number, reduced
 
-Evaluator = Callable[[tuple[int, ...]], Any]
+Evaluator = Callable[[tuple[int, ...]], Value]
+NO_SUCH_COUNT = "an identity or a sum gives a number that the count never is"
 
 
 class Evaluation(Domains):
@@ -63,7 +66,7 @@ class Evaluation(Domains):
         return True
 
     def evaluator(self, number: int, variables: Sequence[int]) -> Evaluator:
-        """The value of a node as a function of the places of the variables; `IMPOSSIBLE` where it cannot be."""
+        """The value of a node as a function of the places of the variables; raises `Contradiction` where it cannot be."""
         if number in variables:
             at, domain = variables.index(number), self.domain(number)
             return lambda places: domain[places[at]]
@@ -75,27 +78,48 @@ class Evaluation(Domains):
             return lambda places: fixed
         if node.kind == "written":
             at, written = variables.index(self.indices), node.constant[1:]
+            self.require_listed(self.indices)
             return lambda places: written[places[at]] if places[at] < len(written) else None
         by_map = node.kind == "map" and all(self.follows(i, set(variables)) for i in node.inputs)
         if not by_map and number not in self.identities:
             raise Refused(f"{self.name(number)} does not follow from what is read")
         inputs = node.inputs if by_map else [i for _, i in self.identities[number].terms]
-        if by_map and any(not self.listed(x) for x in self.support(number, set(variables))):
-            if self.listed(number) and self.domain(number)[1:] == [None]:  # one value, or undefined
+        all_listed = all(map(self.listed, self.support(number, set(variables))))
+        if not all_listed:
+            if by_map and self.listed(number) and self.domain(number)[1:] == [None]:  # one value, or undefined
                 only, defined = self.domain(number)[0], self._presence(number, variables)
                 return lambda places: only if defined(places) else None
-            self._require_affine(number)
+            self._require_affine(number, by_map)
         inner = [self.evaluator(i, variables) for i in inputs]
         step = self._map(number) if by_map else self._sum(number)
+        refuse = self._outside(number, by_map)
 
-        def value(places: tuple[int, ...]) -> Any:
+        def value(places: tuple[int, ...]) -> Value:
             arguments = [f(places) for f in inner]
-            if any(x is IMPOSSIBLE for x in arguments):
-                return IMPOSSIBLE
             result = None if any(x is None for x in arguments) else step(arguments)
-            return self._belongs(number, result)
+            # The ends of intervals stand for all that is between them: none of these corners may be left out.
+            if all_listed and not self.takes(number, result):
+                refuse(result)
+            return result
 
         return value
+
+    def _outside(self, number: int, by_map: bool) -> Callable[[Value], None]:
+        """What is done about a value that a node never takes: only a count or a sum may have one."""
+        product_of_counts = by_map and self.node(number).function == Binary("*")
+        name = self.name(number)
+
+        def refuse(value: Value) -> None:
+            if not by_map or product_of_counts:
+                raise Contradiction(NO_SUCH_COUNT)
+            raise Refused(f"{name} has the value {spell([value])}, which is not among its values")
+
+        return refuse
+
+    def require_listed(self, number: int) -> None:
+        """Refuse what can be followed case by case only, of a node without a list."""
+        if not self.listed(number):
+            raise Refused(f"{self.name(number)} has too many values to list")
 
     def _presence(self, number: int, variables: Sequence[int]) -> Callable[[tuple[int, ...]], bool]:
         """Whether a node is defined, through maps that are defined wherever their inputs are."""
@@ -111,16 +135,12 @@ class Evaluation(Domains):
         inner = [self._presence(i, variables) for i in inputs]
         return lambda places: all(defined(places) for defined in inner)
 
-    def _require_affine(self, number: int) -> None:
-        """The ends of an interval decide about affine functions only."""
+    def _require_affine(self, number: int, by_map: bool) -> None:
+        """The ends of an interval decide about affine functions only, and about numbers that are an interval themselves."""
         function = self.node(number).function
-        if not isinstance(function, Operation) or as_affine(function) is None:
+        affine = not by_map or (isinstance(function, Operation) and as_affine(function) is not None)
+        if not affine or self.listed(number):
             raise Refused(f"{self.name(number)} is no affine function of numbers that are too many to list")
-
-    def _belongs(self, number: int, value: Value) -> Any:
-        if not self.listed(number):
-            return value
-        return value if self.place(number, value) is not IMPOSSIBLE else IMPOSSIBLE
 
     def _map(self, number: int) -> Callable[[list[Value]], Value]:
         node = self.node(number)
@@ -131,10 +151,7 @@ class Evaluation(Domains):
             def look_up(arguments: list[Value]) -> Value:
                 entry = 0
                 for i, size, x in zip(inputs, table.shape, arguments, strict=True):
-                    place = self.place(i, x)
-                    if place is IMPOSSIBLE:
-                        return IMPOSSIBLE
-                    entry = entry * size + place
+                    entry = entry * size + self.place(i, x)
                 return None if table.entries[entry] < 0 else outputs[table.entries[entry]]
 
             return look_up
@@ -153,23 +170,22 @@ class Evaluation(Domains):
         def computed(arguments: list[Value]) -> Value:
             try:
                 return apply(function, arguments)
-            except Fault:
-                return IMPOSSIBLE  # the program has no meaning on such an input, and the claim excludes it
+            except Fault as fault:
+                raise Refused(f"{self.name(number)} {fault}") from None
 
         return computed
 
     def _sum(self, number: int) -> Callable[[list[Value]], Value]:
         given = self.identities[number]
-        if self.node(number).kind == "aggregate":  # equals one other node, value by value; all others are plain numbers
+        if self.node(number).kind == "aggregate":  # equals one other node, value by value; all others as numbers
             return lambda arguments: arguments[0]
         numbers = [rational(number) for number in (given.offset, *(factor for factor, _ in given.terms))]
         offset, *factors = [int(x) if x.denominator == 1 else x for x in numbers]  # integers are much faster
 
         def total(arguments: list[Value]) -> Value:
             if not all(map(is_number, arguments)):
-                return IMPOSSIBLE
+                raise Refused(f"the identity of {self.name(number)} adds up what is not a number")
             terms = [f * (x if type(x) is int else exact(x)) for f, x in zip(factors, arguments, strict=True)]
-            result = sum(terms, offset)
-            return result if type(result) is int else reduced(Fraction(result))
+            return self.named(number, sum(terms, offset))
 
         return total

@@ -26,10 +26,11 @@ from fractions import Fraction
 from flint import arb, fmpz
 
 from certiformer.checker.rounding import FORMATS, Format
-from certiformer.checker.rules.refusal import Refused
+from certiformer.kernel.refusal import Refused
 
 BITS = 128
 UNIT = 1 << BITS
+LARGEST = arb((1, 4096))  # of bounds: no number of a format comes near
 SMALLEST = UNIT >> 64  # of nonzero weights and features: far above every t, so that none of them is flushed
 
 
@@ -87,10 +88,17 @@ def lowered(grid: int, bits: int = BITS) -> int:
     return max(grid >> bits, 1) if grid else 0
 
 
+def as_float(value: int) -> float:
+    """A fixed number for readers; infinite where a float is too small for it."""
+    if value.bit_length() > BITS + 1_000:
+        return float("inf") if value > 0 else -float("inf")
+    return value / UNIT
+
+
 def as_fixed(value: arb) -> int:
     """A fixed number that is at least `value`."""
-    if not value.is_finite():
-        raise Refused("a bound of the run is not finite")
+    if not value < LARGEST:
+        raise Refused("a bound of the run is not finite, or far too large")
     mantissa, exponent = (int(part) for part in value.upper().man_exp())
     return mantissa << exponent + BITS if exponent + BITS >= 0 else ceil_shift(mantissa, -exponent - BITS)
 

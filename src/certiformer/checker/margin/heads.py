@@ -14,14 +14,17 @@ u/4 and the others' weights add up to at most u/16, the denominator is w exactly
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import reduce
 
 from flint import arb
 
+from certiformer.checker.margin.domains import shown
 from certiformer.checker.margin.fixed import BITS, UNIT, Arithmetic, as_fixed, ceil_shift, lowered, smallest_bit, times
 from certiformer.checker.margin.score_bounds import Gaps
-from certiformer.checker.margin.state import Content, Form, expected_start, tell_apart
+from certiformer.checker.margin.state import Content, Form, expected_start, grid_between, tell_apart
 from certiformer.checker.margin.variables import Variables
-from certiformer.checker.rules.refusal import Refused
+from certiformer.kernel.balls import smaller
+from certiformer.kernel.refusal import Refused
 from certiformer.rasp.circuit import Cell
 
 LARGEST = arb(5000)  # nats: exp of anything lower than -LARGEST is replaced by exp of that, which is larger
@@ -61,7 +64,7 @@ def mix(arithmetic: Arithmetic, n: int, selected: int, gap: arb | None, osc: arb
     form, leak = arithmetic.form, 0
     if gap is not None:
         if not gap > 0:
-            raise Refused(f"the scores separate selected from other positions by {float(gap):.4g} only")
+            raise Refused(f"the scores separate selected from other positions by about {float(gap):.4g} only")
         lowest = gap if gap < LARGEST else LARGEST
         leak = as_fixed((n * (-lowest).exp()).upper())
     relative = leak + (0 if agreed or not osc > 0 else as_fixed((osc.exp() - 1).upper()))
@@ -96,8 +99,8 @@ class Head:
         self.separations: list[arb] = []  # every gap that was needed
 
     def _mix(self, selected: int, osc: arb, *gaps: arb | None, agreed: bool = False) -> Mix:
-        known = [gap for gap in gaps if gap is not None]
-        least = min(known, key=lambda gap: float(gap.lower()), default=None)
+        known = [gap.lower() for gap in gaps if gap is not None]
+        least = reduce(smaller, known) if known else None
         if least is not None:
             unit = arb(0) if self.arithmetic.form is None else self.arithmetic.form.unit
             least = (least * (1 - 2 * unit)).lower()  # the difference from the largest score is rounded
@@ -114,7 +117,7 @@ class Head:
     def write(self, cell: tuple[int, Cell], out: list[int], bias: int, old: Content) -> Content:
         """The content of a coordinate; `out` are its weights, one a column."""
         if old.variable is not None or old.size:
-            raise Refused(f"{self.where}: the cell {cell[1].name} is written over one that is still there")
+            raise Refused(f"{self.where}: the cell {shown(cell[1].name)} is written over one that is still there")
         self.out, self.shift, self.shift_size, self.shift_error = out, bias << 2 * BITS, abs(bias), old.worst
         self.shifts = int(bias != 0) + int(old.worst != 0)
         node = self.variables.node(cell[1].node)
@@ -123,7 +126,9 @@ class Head:
         else:
             right = node.kind in self.computes and self.variables.node(node.inputs[0]) is self.selector
         if not right or node.kind not in self.computes:
-            raise Refused(f"{self.where}: the cell {cell[1].name} is not what such a head with this selector computes")
+            raise Refused(
+                f"{self.where}: the cell {shown(cell[1].name)} is not what such a head with this selector computes"
+            )
         ideal, errors = self.features(cell[1])
         claimed, slack = expected_start(cell[1])
         columns = self._start_columns()
@@ -131,7 +136,8 @@ class Head:
         alone = self._mix(1, arb(0), None if self.gaps.start is None else -self.gaps.start)
         error = self._error(alone, [(ceil_shift(abs(v)), e) for v, e in columns])
         start_error = error + slack + ceil_shift(abs(start - (claimed << 2 * BITS)), 2 * BITS)
-        content = Content(cell[1].node if len(ideal) > 1 else None, ideal, errors, claimed, start_error, cell[0])
+        variable, between = cell[1].node if len(ideal) > 1 else None, grid_between(self.variables, cell[1].node)
+        content = Content(variable, ideal, errors, claimed, start_error, cell[0], between)
         tell_apart(self.arithmetic, content, cell[1], self.where)
         return content
 

@@ -21,7 +21,7 @@ from math import prod
 from certiformer.checker.margin.counted_means import check_aggregate
 from certiformer.checker.margin.pairs import MOST_CASES, Counted, Pairs, of_indices
 from certiformer.checker.margin.variables import Variables
-from certiformer.checker.rules.refusal import Refused
+from certiformer.kernel.refusal import Refused
 from certiformer.rasp.circuit import Identity, rational
 from certiformer.rasp.operation import Binary, is_exact
 from certiformer.rasp.selectors import Comparison

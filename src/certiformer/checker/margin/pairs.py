@@ -16,10 +16,11 @@ from math import prod
 
 from certiformer.checker.margin.domains import MOST, Side
 from certiformer.checker.margin.variables import Variables
-from certiformer.checker.rules.refusal import Refused
+from certiformer.kernel.refusal import Refused
 from certiformer.rasp.selectors import Comparison
 
 MOST_CASES = 200_000
+MOST_POSITIONS = 4 * MOST  # pairs of positions in one table
 
 
 @dataclass(frozen=True)
@@ -125,6 +126,8 @@ def of_indices(variables: Variables, selector: int) -> list[list[bool]] | None:
     sides = [{pair[s] for pair in leaves} for s in (0, 1)]
     if not all(variables.follows(node, {variables.indices}) for node in sides[0] | sides[1]):
         return None
+    if variables.graph.length**2 > MOST_POSITIONS:
+        raise Refused(f"the pairs of {variables.graph.length:,} positions are more than the checker enumerates")
     made = []
     for nodes in sides:
         evaluators = [variables.evaluator(node, [variables.indices]) for node in nodes]

@@ -10,21 +10,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from certiformer.checker.balls import working_precision
 from certiformer.checker.margin.fixed import Arithmetic
 from certiformer.checker.margin.identities import verify_identities
+from certiformer.checker.margin.programs import needs_whole_length, read_programs
 from certiformer.checker.margin.readout import Margin
+from certiformer.checker.margin.tally import Tally
 from certiformer.checker.margin.variables import Variables
 from certiformer.checker.margin.walk import Walk
 from certiformer.checker.margin.weight_rows import Weights
 from certiformer.checker.rounding import FORMATS
-from certiformer.checker.rules.refusal import Refused
-from certiformer.checker.weights import Tensor
+from certiformer.kernel.balls import working_precision
+from certiformer.kernel.refusal import Refused
+from certiformer.kernel.weights import Tensor
 from certiformer.rasp.circuit import Circuit
-from certiformer.rasp.facts import selects_one_value
-from certiformer.rasp.graph import Graph, Node, node_key
-from certiformer.rasp.graph_file import graph_from_text
-from certiformer.rasp.value import is_number
+from certiformer.rasp.graph import Graph
 
 
 @dataclass(frozen=True)
@@ -42,20 +41,20 @@ class Findings:
     margin: Margin
 
     def __str__(self) -> str:
-        gap = "" if self.gap is None else f", smallest gap of scores {self.gap:.4g} at {self.gap_at}"
+        gap = "" if self.gap is None else f", smallest gap of scores about {self.gap:.4g} at {self.gap_at}"
         m = self.margin
-        return f"in {self.arithmetic} margin {m.left:.4g} of {m.room:.4g} at {m.where}{gap}"
+        return f"in {self.arithmetic} margin about {m.left:.4g} of about {m.room:.4g} at {m.where}{gap}"
 
 
 @dataclass(frozen=True)
 class MarginReport:
-    """A proof: the decoded output is the program's for every input of 1 to `length` tokens out of `vocabulary`."""
+    """A proof: the decoded output is the program's on every input on which it has a value. `tally`: the cases behind it."""
 
-    length: int
-    vocabulary: int
+    program: Graph
     dtype: str
     real: Findings
     run: Findings
+    tally: Tally
 
     @property
     def reason(self) -> str:
@@ -65,12 +64,15 @@ class MarginReport:
     @property
     def sentence(self) -> str:
         """The claim in plain words."""
-        return claim_of(self.length, self.vocabulary, self.dtype)
+        return claim_of(self.program, self.dtype)
 
 
-def claim_of(length: int, vocabulary: int, dtype: str) -> str:
+def claim_of(program: Graph, dtype: str) -> str:
     """The claim in one plain sentence."""
-    inputs = f"For every input of 1 to {length} tokens of a vocabulary of {vocabulary} on which the program has a value"
+    lengths = f"exactly {program.length}" if needs_whole_length(program) else f"1 to {program.length}"
+    inputs = (
+        f"For every input of {lengths} tokens of a vocabulary of {len(program.vocab)} on which the program has a value"
+    )
     return f"{inputs}, the decoded output equals it at every position, in real arithmetic and in a run in {dtype}."
 
 
@@ -83,30 +85,29 @@ def prove_margin(
 ) -> MarginReport:
     """Prove that the transformer computes the program, or raise `Refused` (or `BadInput` for files that are none).
 
-    `config` must have passed `checker.configuration`. `dtype`: another one than the stored one is possible when it holds
+    `config` must have passed `kernel.configuration`. `dtype`: another one than the stored one is possible when it holds
     every weight exactly.
     """
     working_precision()
     name = config["dtype"] if dtype is None else dtype
     if name not in FORMATS:
         raise Refused(f"the dtype {name!r} is none of {', '.join(FORMATS)}")
-    program, circuit = graph_from_text(program_text), Circuit.from_text(circuit_text)
-    extended = graph_from_text(circuit.extended)
-    _require_extension(program, extended)
+    circuit = Circuit.from_text(circuit_text)
+    programs = read_programs(program_text, circuit)
+    program, variables = programs.program, Variables(programs.extended)
     _require_form(config, program)
     _require_numbers(tensors, name)
     try:
-        found = _passes(config, tensors, circuit, extended, name)
+        real, run = _passes(config, tensors, circuit, variables, name)
     except RecursionError:
         raise Refused("the program is nested too deeply to be followed") from None
-    return MarginReport(program.length, len(program.vocab), name, *found)
+    return MarginReport(program, name, real, run, variables.tally)
 
 
 def _passes(
-    config: dict[str, Any], tensors: Mapping[str, Tensor], circuit: Circuit, extended: Graph, name: str
+    config: dict[str, Any], tensors: Mapping[str, Tensor], circuit: Circuit, variables: Variables, name: str
 ) -> list[Findings]:
     """Real arithmetic, then the run."""
-    variables = Variables(extended)
     verify_identities(variables, circuit.identities)
     weights, known = Weights(tensors), {}
     found = []
@@ -116,29 +117,6 @@ def _passes(
         gap, where = min(walk.gaps, default=(None, ""), key=lambda pair: pair[0])
         found.append(Findings(arithmetic.name, tuple(walk.errors), gap, where, margin))
     return found
-
-
-def _require_extension(program: Graph, extended: Graph) -> None:
-    """The circuit's program begins with the nodes of the program itself, and has its inputs and output."""
-    count = len(program.nodes)
-    keys = [[(node_key(node), node.values) for node in graph.nodes[:count]] for graph in (program, extended)]
-    if keys[0] != keys[1]:
-        raise Refused("the circuit speaks of another program than program.json")
-    for number, node in enumerate(extended.nodes[count:], count):
-        # A node that has no value on some input would say nothing about the inputs on which the program has one.
-        checks_length = node.kind in ("written", "pattern") and node.constant[0]
-        if checks_length or (node.kind == "aggregate" and not _has_means(extended, node)):
-            raise Refused(f"node {number} of the circuit may have no value where the program has one")
-    same = (program.output, program.length) == (extended.output, extended.length)
-    if not same or Graph((), 0, program.vocab, 1) != Graph((), 0, extended.vocab, 1):
-        raise Refused("the circuit has another output, length or vocabulary than program.json")
-
-
-def _has_means(graph: Graph, node: Node) -> bool:
-    """Whether an aggregate has a value on every input: of numbers, or of one value."""
-    values = graph.nodes[node.inputs[1]].values
-    numbers = values is not None and (values.values is None or all(map(is_number, values.values)))
-    return numbers or selects_one_value(graph.nodes, graph.nodes[node.inputs[0]], node.inputs[1])
 
 
 _ATTENTION = {"kind": "softmax", "score_bias": "none", "residual": True}

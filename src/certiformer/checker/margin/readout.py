@@ -2,7 +2,7 @@
 
 `logits`: the number of the largest output is the place of the value (undefined last). `number`: the one output is nearest
 to the feature of the value; numbers too many to list are decoded to the nearest one of their span, which says how far two
-of these are apart at least. Values that are equal as numbers (True and a mean 1) need not be told apart.
+of these are apart at least. A float and the same fraction are one answer and need not be told apart; True and 1 must be.
 """
 
 from __future__ import annotations
@@ -10,13 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from certiformer.checker.margin.domains import IMPOSSIBLE
-from certiformer.checker.margin.fixed import BITS, UNIT, Arithmetic, ceil_shift, nearest, times
+from certiformer.checker.margin.fixed import BITS, UNIT, Arithmetic, as_float, ceil_shift, nearest, times
 from certiformer.checker.margin.state import Content, Contents, Form
 from certiformer.checker.margin.variables import Variables
-from certiformer.checker.rules.refusal import Refused
+from certiformer.kernel.refusal import Refused
 from certiformer.rasp.circuit import Output, rational
-from certiformer.rasp.value import Value, exact, is_number
+from certiformer.rasp.value import Value, answer, exact, is_number
 
 
 @dataclass(frozen=True)
@@ -38,25 +37,20 @@ def margin(
     """The smallest margin over all values of the output, relative to its room; raises `Refused` where there is none."""
     node = variables.graph.output
     read = sorted({x for form in forms for x in form.parts})
-    value_of = variables.evaluator(node, sorted({*read, *variables.support(node, set(read))}))
+    variables.support(node, set(read))
     decide = _logits if output.kind == "logits" else _number
-    if output.kind not in ("logits", "number"):
-        raise Refused(f"the read-out {output.kind!r} is not known")
     decoder = decide(arithmetic, variables, contents, forms, output)
     worst = None
-    for places in variables.combinations(read):
-        value = value_of(places)
-        if value is IMPOSSIBLE:
-            continue
+    for places, (value,) in variables.cases(read, [node]):
         left, room = decoder(dict(zip(read, places, strict=True)), value)
         if left <= 0:
             said = f"the read-out of {variables.name(node)} does not name the value {value!r} in {arithmetic.name}"
-            raise Refused(f"{said}: the margin is {left / UNIT:.3g}, its room {room / UNIT:.3g}")
+            raise Refused(f"{said}: the margin is about {as_float(left):.3g}, its room about {as_float(room):.3g}")
         if worst is None or left * worst[1] < worst[0] * room:
             worst = (left, room, f"value {value!r} of {variables.name(node)}")
     if worst is None:
         raise Refused("the output of the program has no value")
-    return Margin(worst[0] / UNIT, worst[1] / UNIT, worst[2])
+    return Margin(as_float(worst[0]), as_float(worst[1]), worst[2])
 
 
 def _error_of(content: Content, places: dict[int, int]) -> int:
@@ -82,7 +76,7 @@ def _logits(arithmetic: Arithmetic, variables: Variables, contents: Contents, fo
         rounded = plans[z].error(carried, size)
         worst = None
         for o, (other, e, s) in enumerate(found):
-            if o == z or equal_numbers(domain[o], value):
+            if o == z or answer(domain[o]) == answer(value):
                 continue
             room = own - other >> BITS
             error = rounded + plans[o].error(e, s)
@@ -91,7 +85,7 @@ def _logits(arithmetic: Arithmetic, variables: Variables, contents: Contents, fo
                 apart = sum(
                     times(abs(forms[z].weights.get(c, 0) - forms[o].weights.get(c, 0)), x) for c, x in loose.items()
                 )
-                error = min(error, error - carried - e + apart)
+                error = min(error, error - carried - e + apart + forms[z].collapsed + forms[o].collapsed)
             left = room - error
             if worst is None or left * worst[1] < worst[0] * room or room <= 0:
                 worst = (left, room)
@@ -123,7 +117,7 @@ def _number(arithmetic: Arithmetic, variables: Variables, contents: Contents, fo
         raise Refused("the read-out does not give every value of the output a number")
     meant: dict[Fraction, Value] = {}
     for number, value in zip(held, domain, strict=True):
-        if not (meant.setdefault(number, value) is value or equal_numbers(meant[number], value)):
+        if answer(meant.setdefault(number, value)) != answer(value):
             raise Refused(f"the read-out gives {meant[number]!r} and {value!r} the same number")
     ordered = sorted(meant)
     gaps = {x: Fraction(1) for x in ordered}
@@ -141,9 +135,11 @@ def _number(arithmetic: Arithmetic, variables: Variables, contents: Contents, fo
 
 def _unlisted(form: Form, plan, variables: Variables, undefined: Fraction | None, output: Output):
     span = variables.node(variables.graph.output).values.span  # type: ignore[union-attr]
-    if span is None or span.gap is None or output.feature is not None:
-        raise Refused("the output has too many values to list and no bound of their denominators: it cannot be decoded")
-    room = nearest_down(span.gap / 2)
+    if span is None or span.gap is None or span.ambiguous or output.feature is not None:
+        why = "no bound of their denominators, or a truth value beside the same number"
+        raise Refused(f"the output has too many values to list, with {why}: it cannot be decoded")
+    # What is within 1/2 of the number of undefined is undefined: numbers further apart than 1 have no more room than that.
+    room = nearest_down((span.gap if undefined is None else min(span.gap, Fraction(1))) / 2)
     if undefined is not None and not (undefined <= span.low - 1 or undefined >= span.high + 1):
         raise Refused("the number that stands for undefined lies among the values")
 
@@ -153,11 +149,6 @@ def _unlisted(form: Form, plan, variables: Variables, undefined: Fraction | None
         return room - ceil_shift(abs(found - target)) - plan.error(carried, size) - 1, max(room, 1)
 
     return decide
-
-
-def equal_numbers(x: Value, y: Value) -> bool:
-    """Whether two values are the same number, as True and 1 are."""
-    return is_number(x) and is_number(y) and exact(x) == exact(y)
 
 
 def nearest_down(value: Fraction) -> int:

@@ -14,14 +14,17 @@ from __future__ import annotations
 from flint import fmpz_mat
 
 from certiformer.checker.margin.cases import components
-from certiformer.checker.margin.domains import IMPOSSIBLE, MOST, Side
+from certiformer.checker.margin.domains import MOST, Side
 from certiformer.checker.margin.fixed import BITS, Plan, times
 from certiformer.checker.margin.pairs import of_indices
 from certiformer.checker.margin.score_bounds import Gaps, Group
 from certiformer.checker.margin.score_errors import KEYS, Case, ScoreErrors, as_key, dot
 from certiformer.checker.margin.state import Form
-from certiformer.checker.rules.refusal import Refused
+from certiformer.checker.margin.tally import Tally
+from certiformer.kernel.refusal import Refused
 from certiformer.rasp.value import identity
+
+AHEAD = "a key after its query, which a causal block does not see"
 
 
 class Scores(ScoreErrors):
@@ -101,15 +104,11 @@ class Scores(ScoreErrors):
         v = self.variables
         if not all(map(v.listed, read)):
             raise Refused("it compares numbers that are too many to list")
-        evaluators = [v.evaluator(node, read) for node in nodes]
         index = read.index(v.indices) if self.causal and v.indices in read else None
         found: dict[tuple, tuple[Case, tuple, int]] = {}
         tables = [[(at, form.parts[x]) for at, x in enumerate(read) if x in form.parts] for form, _ in forms]
         whole = [bool(form.parts) and set(form.parts) <= set(read) for form, _ in forms]
-        for places in v.combinations(read):
-            values = tuple(f(places) for f in evaluators)
-            if any(x is IMPOSSIBLE for x in values):
-                continue
+        for places, values in v.cases(read, nodes):
             vector = [sum(part[0][places[at]] for at, part in row) for row in tables]
             errors = [sum(part[1][places[at]] for at, part in row) for row in tables]
             for d, (form, plan) in enumerate(forms):
@@ -119,7 +118,7 @@ class Scores(ScoreErrors):
                 elif form.carried > plan.limit:  # gamma times the sum of all terms: each group bears its own
                     errors[d] += times(plan.relative, errors[d] + size)
             at = -1 if index is None else places[index]
-            found.setdefault((*vector, *errors, at, *map(identity, values)), ((vector, errors), values, at))
+            found.setdefault((*vector, *errors, at, *map(identity, values)), ((vector, errors), tuple(values), at))
         cases = list(found.values())
         return [c[0] for c in cases], Side(nodes, [c[1] for c in cases]), [c[2] for c in cases]
 
@@ -139,6 +138,7 @@ class Scores(ScoreErrors):
         right = [x for column, _ in columns for x in (*column, 1, dot(self.fixed_query, column))]
         products = fmpz_mat(len(rows), width, left) * fmpz_mat(len(columns), width, right).transpose()
         ordered = self.causal and v.indices in asked and v.indices in seen
+        tally = Tally(len(rows) * len(columns))
         entries, errors = products.entries(), self._errors(rows, columns)
         result = Group(None, 0, None, None, None, 0)
         for i in range(len(rows)):
@@ -147,7 +147,9 @@ class Scores(ScoreErrors):
             off = errors[i * len(columns) : (i + 1) * len(columns)] if errors else [0] * len(columns)
             if ordered:
                 kept = [j for j, at in enumerate(key_at) if at <= query_at[i]]
+                tally.exclude(AHEAD, len(line) - len(kept))
                 line, chosen, off = [line[j] for j in kept], [chosen[j] for j in kept], [off[j] for j in kept]
+            tally.check(len(line))
             if errors:
                 steady = max((e for e, here in zip(off, chosen, strict=True) if here), default=0)
                 result.steady = max(result.steady, int(steady))
@@ -160,6 +162,7 @@ class Scores(ScoreErrors):
             outside = [s for s, here in zip(line, chosen, strict=True) if not here]
             low = int(min(s for s, here in zip(least, chosen, strict=True) if here)) if inside else None
             result.note(low, int(max(inside)) if inside else None, int(max(outside)) if outside else None)
+        v.tally.take_in(tally)
         return result
 
     def _together(self, groups: list[Group], constant: int) -> Gaps:

@@ -2,7 +2,8 @@
 
 `Content`: at a data position the coordinate is within `error[v]` of `ideal[v]`, v the place of the value of the node
 `variable` there (None: one case only, a constant); at the beginning-of-sequence token it is within `start_error` of
-`start`. `Form`: a linear form of coordinates, split by variable, with what a run adds to it.
+`start`. Where the values are too many to list, `ideal` has the two ends only, and `between` is a power of two that divides
+all numbers between them. `Form`: a linear form of coordinates, split by variable, with what a run adds to it.
 """
 
 from __future__ import annotations
@@ -13,11 +14,12 @@ from fractions import Fraction
 from functools import cached_property
 from math import ceil, prod
 
-from certiformer.checker.margin.domains import MOST, TOLERANCE
+from certiformer.checker.margin.domains import MOST, TOLERANCE, shown
 from certiformer.checker.margin.fixed import (
     BITS,
     Arithmetic,
     Plan,
+    as_float,
     ceil_shift,
     low_bit,
     lowered,
@@ -26,7 +28,7 @@ from certiformer.checker.margin.fixed import (
     times,
 )
 from certiformer.checker.margin.variables import Variables
-from certiformer.checker.rules.refusal import Refused
+from certiformer.kernel.refusal import Refused
 from certiformer.rasp.circuit import Cell, rational
 from certiformer.rasp.value import exact, is_number
 
@@ -41,6 +43,7 @@ class Content:
     start: int
     start_error: int
     cell: int | None = None
+    between: int = 0  # 0: all values are listed
 
     @cached_property
     def size(self) -> int:
@@ -48,7 +51,8 @@ class Content:
 
     @cached_property
     def grid(self) -> int:
-        return low_bit([*self.ideal, self.start])
+        """The largest power of two that divides every number held."""
+        return low_bit([*self.ideal, self.start, self.between])
 
     @cached_property
     def worst(self) -> int:
@@ -69,18 +73,35 @@ def features(variables: Variables, cell: Cell) -> list[Fraction]:
     undefined = [] if domain[-1] is not None else [cell.undefined]
     defined = domain[: len(domain) - len(undefined)]
     if not variables.listed(cell.node) and cell.feature is not None:
-        raise Refused(f"the cell {cell.name} lists features for numbers too many to list")
+        raise Refused(f"the cell {shown(cell.name)} lists features for numbers too many to list")
     if cell.feature is None:
         if not all(map(is_number, defined)):
-            raise Refused(f"the cell {cell.name} holds {variables.name(cell.node)} as a number, which it is not")
+            raise Refused(f"the cell {shown(cell.name)} holds {variables.name(cell.node)} as a number, which it is not")
         found = [exact(value) for value in defined]
     else:
         if len(cell.feature) != len(defined):
-            raise Refused(f"the cell {cell.name} states {len(cell.feature)} features for {len(defined)} values")
+            raise Refused(f"the cell {shown(cell.name)} states {len(cell.feature)} features for {len(defined)} values")
         found = [rational(number) for number in cell.feature]
     if undefined and cell.undefined is None:
-        raise Refused(f"the cell {cell.name} does not say what it holds where {variables.name(cell.node)} is undefined")
+        raise Refused(
+            f"the cell {shown(cell.name)} does not say what it holds where {variables.name(cell.node)} is undefined"
+        )
     return found + [rational(number) for number in undefined if number is not None]
+
+
+def grid_between(variables: Variables, node: int | None) -> int:
+    """A power of two that divides every number between the ends of a node without a list, as a fixed number; 0: it has one.
+
+    The ends may be round numbers where those between them are not. Integers times a step are multiples of the step;
+    fractions of other denominators are multiples of no power of two above one unit.
+    """
+    if node is None or variables.listed(node):
+        return 0
+    span = getattr(variables.node(node).values, "span", None)
+    if span is None or span.largest_denominator != 1:
+        return 1
+    step, lost = nearest(span.step)
+    return 1 if lost else low_bit([step])
 
 
 class Form:
@@ -99,6 +120,7 @@ class Form:
         self.start, self.start_error, self.start_size = bias << BITS, 0, abs(bias)
         self.parts: dict[int, tuple[list[int], list[int], list[int]]] = {}
         grids, self.size, self.carried = [], 0, 0
+        self.collapsed = 0  # the share of the carried error that is not of the coordinates, but of `_collapse`
         for c, w in self.weights.items():
             content = contents[c]
             grids.append((w & -w) * content.grid)
@@ -163,7 +185,9 @@ class Form:
                 self.constant += round(rest[0])
                 lost += ceil_shift(spread)
                 errors += lost
+            self.collapsed += lost
             self.carried += lost
+        self.collapsed += _lost(added)
         self.carried += _lost(added)
         self.parts[node] = ([round(x) for x in added], [errors + _lost(added)] * len(added), [sizes] * len(added))
         return True
@@ -218,5 +242,5 @@ def tell_apart(arithmetic: Arithmetic, content: Content, cell: Cell, where: str)
     listed = sorted(set(zip(content.ideal, content.error, strict=True)))
     for (a, e), (b, f) in zip(listed, listed[1:], strict=False):
         if a != b and e + f >= b - a:
-            said = f"{where}: the cell {cell.name} may be off by {max(e, f) / (1 << BITS):.3g}"
-            raise Refused(f"{said} where its features are {(b - a) / (1 << BITS):.3g} apart, in {arithmetic.name}")
+            said = f"{where}: the cell {shown(cell.name)} may be off by about {as_float(max(e, f)):.3g}"
+            raise Refused(f"{said} where its features are about {as_float(b - a):.3g} apart, in {arithmetic.name}")

@@ -26,7 +26,7 @@ from certiformer.checker.margin.cases import DEPTH, Amount, Part, Sum, old_part
 from certiformer.checker.margin.fixed import BITS, UNIT, Arithmetic, ceil_shift, low_bit, lowered, smallest_bit, times
 from certiformer.checker.margin.state import Content, Contents, Form
 from certiformer.checker.margin.variables import Variables
-from certiformer.checker.rules.refusal import Refused
+from certiformer.kernel.refusal import Refused
 
 Row = dict[int, int]  # weights by coordinate
 Unit = tuple[int, int, Row]  # k, b, and the outgoing weights
@@ -138,9 +138,11 @@ class _Pieces:
     def require_no_knot(self, form: Form, variables: Variables) -> None:
         """Over an interval of numbers too many to list, every unit must be on or off throughout.
 
-        Its ends are the first two places; where the number is undefined is a case of its own.
+        Its ends are the first two places; where the number is undefined is a case of its own, beside listed ones.
         """
-        parts = [values if variables.listed(x) else values[:2] for x, (values, _, _) in form.parts.items()]
+        intervals = [x for x in form.parts if not variables.listed(x)]
+        alone = intervals if len(intervals) == 1 else []
+        parts = [values[:2] if x in alone else values for x, (values, _, _) in form.parts.items()]
         low, high = (form.constant + sum(map(pick, parts)) for pick in (min, max))
         # The knot of an upward unit lies in [t - 1, t), of a downward one in (t, t + 1]; one at an end does no harm.
         if any(low + 1 < t <= high for t in self.up) or any(low <= t < high - 1 for t in self.down):

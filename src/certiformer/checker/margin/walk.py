@@ -13,14 +13,15 @@ from flint import arb
 
 from certiformer.checker.margin.cases import DEPTH, NOTHING, Amount, Part, Sum, settle
 from certiformer.checker.margin.computing_heads import ReadHead, WidthHead
-from certiformer.checker.margin.fixed import BITS, UNIT, Arithmetic, low_bit
+from certiformer.checker.margin.domains import shown
+from certiformer.checker.margin.fixed import BITS, UNIT, Arithmetic, as_float, low_bit
 from certiformer.checker.margin.readout import Margin, margin
 from certiformer.checker.margin.scores import Scores
 from certiformer.checker.margin.state import EMPTY, Content, Form
 from certiformer.checker.margin.tables import directions, gathered
 from certiformer.checker.margin.variables import Variables
 from certiformer.checker.margin.weight_rows import Rows, Weights, columns
-from certiformer.checker.rules.refusal import Refused
+from certiformer.kernel.refusal import Refused
 from certiformer.rasp.circuit import ATTENTION, EMBEDDING, FFN, Cell, Circuit, HeadRole
 
 HEADS = {"read": ReadHead, "width": WidthHead}
@@ -48,7 +49,7 @@ class Walk:
             block = 0 if cell.written[1] == EMBEDDING else cell.written[0]
             own = self.cells.setdefault((block, cell.written[1]), {})
             if cell.coordinate in own or not 0 <= cell.coordinate < config["width"]:
-                raise Refused(f"the cell {cell.name} has no coordinate of its own")
+                raise Refused(f"the cell {shown(cell.name)} has no coordinate of its own")
             own[cell.coordinate] = (number, cell)
         self._check_places()
 
@@ -80,7 +81,9 @@ class Walk:
         for cell in self.circuit.cells:
             written = (0, EMBEDDING) if cell.written[1] == EMBEDDING else cell.written
             if written not in existing or cell.cleared not in {None, *existing}:
-                raise Refused(f"the cell {cell.name} is written or cleared in a sub-layer that the transformer has not")
+                raise Refused(
+                    f"the cell {shown(cell.name)} is written or cleared in a sub-layer that the transformer has not"
+                )
         for role in (*self.circuit.heads, *self.circuit.units):
             if (role.block, ATTENTION if isinstance(role, HeadRole) else FFN) not in existing:
                 raise Refused(f"the circuit speaks of a sub-layer of block {role.block} that the transformer has not")
@@ -91,15 +94,17 @@ class Walk:
             before, after = self.contents[c].cell, content.cell
             if before is not None and before != after and self.circuit.cells[before].cleared != place:
                 raise Refused(
-                    f"the cell {self.circuit.cells[before].name} ends at {_named(place)}, unlike the circuit says"
+                    f"the cell {shown(self.circuit.cells[before].name)} ends at {_named(place)}, unlike the circuit says"
                 )
             self.contents[c] = content
         for content in self.contents:
             if content.cell is not None and self.circuit.cells[content.cell].cleared == place:
-                raise Refused(f"the cell {self.circuit.cells[content.cell].name} is not cleared at {_named(place)}")
-        found = [(content.worst / UNIT, content.cell) for content in new.values()]
+                raise Refused(
+                    f"the cell {shown(self.circuit.cells[content.cell].name)} is not cleared at {_named(place)}"
+                )
+        found = [(as_float(content.worst), content.cell) for content in new.values()]
         worst, cell = max(found, default=(0.0, None), key=lambda pair: pair[0])
-        name = "a cleared coordinate" if cell is None else self.circuit.cells[cell].name
+        name = "a cleared coordinate" if cell is None else shown(self.circuit.cells[cell].name)
         self.errors.append((_named(place), worst, name if worst else "exact"))
 
     def _compare(self, coordinates: set[int], cells: tuple[int, ...], what: str) -> None:
@@ -119,6 +124,7 @@ class Walk:
             for variable, rows in ((self.variables.tokens, tokens), (self.variables.indices, codes)):
                 values = [row.get(c, 0) for row in rows]
                 if any(values):
+                    self.variables.require_listed(variable)
                     parts.append(Part((variable,), lambda places, values=values: _stored(values[places[0]]), NOTHING))
             parts.append(Part((), lambda places: NOTHING, _stored(first.get(c, 0))))
             grid = low_bit([*(row.get(c, 0) for row in (*tokens, *codes, first))])
@@ -128,7 +134,11 @@ class Walk:
 
     def _settled(self, total: Sum, place: tuple[int, str], c: int) -> Content:
         cell = self.cells.get(place, {}).get(c)
-        name = f"coordinate {c}" if cell is None else f"the cell {cell[1].name} of {self.variables.name(cell[1].node)}"
+        name = (
+            f"coordinate {c}"
+            if cell is None
+            else f"the cell {shown(cell[1].name)} of {self.variables.name(cell[1].node)}"
+        )
         where = f"{_named(place)}, {name}"
         try:
             return settle(self.arithmetic, self.variables, total, cell, where)
@@ -199,8 +209,6 @@ class Walk:
             sides[side] = (columns(self.weights.head(f"{name}.{side}", h), size), [bias.get(i, 0) for i in range(size)])
         for side, cells in (("query", role.queries), ("key", role.keys), ("value", role.values)):
             self._compare({c for column in sides[side][0] for c in column}, cells, f"{where}: the {side} reads")
-        if role.kind not in HEADS:
-            raise Refused(f"{where}: a head of the unknown kind {role.kind!r}")
         causal = attention["mask"] == "causal"
         factor = arb(1) if attention["scale"] == "unit" else arb(1) / arb(group["key"]).sqrt()
         queries, keys = self._forms(*sides["query"]), self._forms(*sides["key"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from certiformer.checker.margin.fixed import weight
-from certiformer.checker.weights import Tensor
+from certiformer.kernel.weights import Tensor
 
 Rows = list[dict[int, int]]
 

@@ -12,8 +12,6 @@ from flint import arb
 
 from certiformer.certificate import Boxes, Finite, Inner, Margin, Node, Outputs, Ridges, Theorem, Triangle
 from certiformer.certificate.tree import rule_name
-from certiformer.checker.balls import ZERO, larger
-from certiformer.checker.problem import Problem
 from certiformer.checker.rules import (
     exact_gather,
     korovkin_ridges,
@@ -31,8 +29,10 @@ from certiformer.checker.rules import (
     voronoi_second_order,
 )
 from certiformer.checker.rules import sum as sum_rule
-from certiformer.checker.rules.refusal import Refused as Refused
 from certiformer.checker.rules.stated import stated_bound as stated_bound
+from certiformer.kernel.balls import ZERO, larger
+from certiformer.kernel.problem import Problem
+from certiformer.kernel.refusal import Refused as Refused
 
 THEOREMS = {
     "shifted_grids": shifted_grids.check,
@@ -87,6 +87,6 @@ def prove(node: Node, problem: Problem, boxes: BoxProver, path: tuple[int, ...] 
         proved = proved.upper()
     if not proved <= limit:
         raise Refused(
-            f"a {type(node).__name__.lower()} node claims {node.bound} but only {float(proved):.6g} is proved"
+            f"a {type(node).__name__.lower()} node claims {node.bound} but only about {float(proved):.6g} is proved"
         )
     return proved

@@ -74,11 +74,11 @@ from certiformer.checker.automaton_head import (
 from certiformer.checker.automaton_report import NOT_CLAIMED as NOT_CLAIMED
 from certiformer.checker.automaton_report import Report, claim, finding
 from certiformer.checker.automaton_units import HiddenUnits, Situations
-from certiformer.checker.balls import working_precision
 from certiformer.checker.computation import Files, Finding
 from certiformer.checker.rounding import FORMATS
-from certiformer.checker.rules.refusal import Refused
-from certiformer.checker.weights import Tensor, read_model
+from certiformer.kernel.balls import working_precision
+from certiformer.kernel.refusal import Refused
+from certiformer.kernel.weights import Tensor, read_model
 from certiformer.target.automaton import Automaton
 from certiformer.theorem import Assumption, Theorem
 

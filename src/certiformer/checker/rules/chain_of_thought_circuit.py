@@ -70,12 +70,12 @@ from typing import Any
 from flint import arb
 
 from certiformer.certificate import CONFIG, GATES, MODEL
-from certiformer.checker.balls import ONE, ZERO, decimal, smaller, working_precision
 from certiformer.checker.computation import Files, Finding
 from certiformer.checker.lookups import Shares, Units, columns, copied_coordinates, enclosed_sum, shares_of, sparse_row
 from certiformer.checker.rounding import FORMATS, NoBound, no_overflow
-from certiformer.checker.rules.refusal import Refused
-from certiformer.checker.weights import Tensor, read_model
+from certiformer.kernel.balls import ONE, ZERO, decimal, smaller, working_precision
+from certiformer.kernel.refusal import Refused
+from certiformer.kernel.weights import Tensor, read_model
 from certiformer.target.gates import Gates
 from certiformer.theorem import Assumption, Theorem
 
@@ -212,6 +212,8 @@ def _require_lookups(circuit: Gates, config: dict[str, Any], tensors: Mapping[st
             wanted = circuit.places[gate.operands[-head]] if gate.operands else found
             if found is None or found != wanted or found > row:
                 raise Refused(f"head {head} does not look at operand {1 + head} of the gate {gate.name}")
+    if len(leads) > 1:
+        raise Refused("the two heads do not have queries of one size")
     return min(leads)
 
 

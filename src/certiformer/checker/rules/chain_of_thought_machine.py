@@ -81,13 +81,13 @@ from typing import Any
 from flint import arb
 
 from certiformer.certificate import CONFIG, MACHINE, MODEL
-from certiformer.checker.balls import INFINITY, ONE, ZERO, decimal, larger, smaller, working_precision
 from certiformer.checker.computation import Files, Finding
 from certiformer.checker.lookups import Units, columns, enclosed_sum, shares_of
 from certiformer.checker.rounding import FORMATS, Format, NoBound
-from certiformer.checker.rules.refusal import Refused
 from certiformer.checker.thought_weights import ANCHOR_BITS, LEAD, ThoughtShape
-from certiformer.checker.weights import Tensor, read_model
+from certiformer.kernel.balls import INFINITY, ONE, ZERO, decimal, larger, smaller, working_precision
+from certiformer.kernel.refusal import Refused
+from certiformer.kernel.weights import Tensor, read_model
 from certiformer.target.machine import Machine
 from certiformer.theorem import Assumption, Theorem
 

@@ -59,10 +59,10 @@ from flint import arb
 
 from certiformer.certificate import Theorem as TheoremNode
 from certiformer.checker.affine import affine_error, require_constant_scores
-from certiformer.checker.network import Network
-from certiformer.checker.problem import Problem
-from certiformer.checker.prototypes import Prototypes
-from certiformer.checker.rules.refusal import Refused
+from certiformer.kernel.affine_softmax import Prototypes
+from certiformer.kernel.network import Network
+from certiformer.kernel.problem import Problem
+from certiformer.kernel.refusal import Refused
 from certiformer.theorem import Assumption, Theorem
 
 THEOREM = Theorem(

@@ -59,10 +59,10 @@ from dataclasses import dataclass
 from flint import arb, arb_mat
 
 from certiformer.certificate import Theorem as TheoremNode
-from certiformer.checker.balls import INFINITY, ONE, ZERO, ball, exact, larger, largest, smaller
-from certiformer.checker.points import FiniteProblem, PointNetwork
-from certiformer.checker.rules.refusal import Refused
-from certiformer.checker.stream import absolute
+from certiformer.kernel.balls import INFINITY, ONE, ZERO, ball, exact, larger, largest, smaller
+from certiformer.kernel.points import FiniteProblem, PointNetwork
+from certiformer.kernel.refusal import Refused
+from certiformer.kernel.stream import absolute
 from certiformer.target import InductionMap
 from certiformer.theorem import Assumption, Theorem
 
@@ -94,7 +94,7 @@ def check(node: TheoremNode, problem: FiniteProblem) -> arb:
     _require_form(network, target)
     tokens, width = target.tokens, network.config["width"]
     embed, start = network.tensors["embed.weight"].matrix(), network.tensors["registers"].matrix()
-    codes = arb_mat(tokens, width, [value for t in range(tokens) for value in network._code(t)])
+    codes = arb_mat(tokens, width, [value for t in range(tokens) for value in network.code(t)])
     one, two = (_Head.read(network, block) for block in (0, 1))
 
     lead = _first_lead(one, embed, codes, start)
@@ -223,7 +223,9 @@ def _distance(parts: _Parts, mix: arb_mat, network: PointNetwork, leak: arb) -> 
 def _leaked(lead: arb, others: int) -> arb:
     """What all keys but the leader weigh together; refused unless the leader leads."""
     if not lead > 0:
-        raise Refused(f"a head may read the wrong position: its lead is only proved to be above {float(lead):.4g}")
+        raise Refused(
+            f"a head may read the wrong position: its lead is only proved to be above about {float(lead):.4g}"
+        )
     return (others * (-lead).exp()).upper()
 
 

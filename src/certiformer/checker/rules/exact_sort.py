@@ -57,9 +57,9 @@ from __future__ import annotations
 from flint import arb, arb_mat
 
 from certiformer.certificate import Theorem as TheoremNode
-from certiformer.checker.balls import ONE, ZERO, larger, largest
-from certiformer.checker.points import FiniteProblem, PointNetwork
-from certiformer.checker.rules.refusal import Refused
+from certiformer.kernel.balls import ONE, ZERO, larger, largest
+from certiformer.kernel.points import FiniteProblem, PointNetwork
+from certiformer.kernel.refusal import Refused
 from certiformer.target import SortMap
 from certiformer.theorem import Assumption, Theorem
 
@@ -91,7 +91,7 @@ def check(node: TheoremNode, problem: FiniteProblem) -> arb:
     n = arb(positions)
     embed, up = network.tensors["embed.weight"].matrix(), network.tensors[f"{_FFN}.up"].matrix()
     width = embed.ncols()
-    codes = arb_mat(positions, width, [value for t in range(positions) for value in network._code(t)])
+    codes = arb_mat(positions, width, [value for t in range(positions) for value in network.code(t)])
     mean = arb_mat(1, positions, [ONE / n] * positions) * codes
     mix = network.tensors[f"{_HEAD}.value"].matrix(0) * network.tensors[f"{_HEAD}.output"].matrix(0)
     counted, shift = embed * mix * (ONE / n), mean * mix  # added to every position: c . counted + shift

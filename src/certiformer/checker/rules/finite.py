@@ -15,10 +15,10 @@ from collections.abc import Callable
 from flint import arb
 
 from certiformer.certificate import Finite, Node, Theorem
-from certiformer.checker.balls import ZERO, larger
-from certiformer.checker.points import FiniteProblem
 from certiformer.checker.rules import exact_count, exact_induction, exact_sort, exact_width
-from certiformer.checker.rules.refusal import Refused
+from certiformer.kernel.balls import ZERO, larger
+from certiformer.kernel.points import FiniteProblem
+from certiformer.kernel.refusal import Refused
 
 MAX_ROWS = 1_000_000
 # Theorems that speak of all sequences over an alphabet.

@@ -17,10 +17,10 @@ from typing import Any
 
 from flint import arb, fmpq
 
-from certiformer.checker.balls import HALF, ZERO, BallDomain, ball, exact
 from certiformer.checker.rules.perturbation import IdealHead
-from certiformer.checker.rules.refusal import Refused
 from certiformer.errors import BadInput
+from certiformer.kernel.balls import HALF, ZERO, BallDomain, ball, exact
+from certiformer.kernel.refusal import Refused
 
 MAX_PROTOTYPES = 2_000_000
 MAX_PARTS = 100_000

@@ -11,12 +11,12 @@ from collections.abc import Callable
 from flint import arb
 
 from certiformer.certificate import Theorem as TheoremNode
-from certiformer.checker.balls import BallDomain, largest
 from certiformer.checker.jets import DerivativeBounds
-from certiformer.checker.problem import Problem, ProgramFunction
 from certiformer.checker.rules.grid import Grid, partition
 from certiformer.checker.rules.perturbation import charge, registers_only
-from certiformer.checker.rules.refusal import Refused
+from certiformer.kernel.balls import BallDomain, largest
+from certiformer.kernel.problem import Problem, ProgramFunction
+from certiformer.kernel.refusal import Refused
 from certiformer.target import Program
 
 Apriori = Callable[[Grid, BallDomain, DerivativeBounds], list[arb]]

@@ -49,20 +49,20 @@ Tests
 
 from __future__ import annotations
 
-from decimal import ROUND_CEILING, Context
+from fractions import Fraction
 
 from flint import arb
 
-from certiformer.certificate import CONFIG, LEARNER, MODEL
-from certiformer.checker.balls import ZERO, decimal, working_precision
+from certiformer.certificate import CONFIG, LEARNER, MODEL, exact_text
 from certiformer.checker.computation import Files, Finding
 from certiformer.checker.learner_run import EXACT, LearnerRun, softmax_attention
 from certiformer.checker.learner_spectrum import spectrum
 from certiformer.checker.learner_weights import require_weights
 from certiformer.checker.rounding import FORMATS, NoBound
-from certiformer.checker.rules.refusal import Refused
-from certiformer.checker.weights import read_model
-from certiformer.target.learner import read_learner
+from certiformer.kernel.balls import ZERO, ball, decimal, working_precision
+from certiformer.kernel.refusal import Refused
+from certiformer.kernel.weights import read_model
+from certiformer.target.learner import larger_reading, read_learner, smaller_reading, written
 from certiformer.target.least_squares import LeastSquares
 from certiformer.theorem import Assumption, Theorem
 
@@ -80,6 +80,7 @@ THEOREM = Theorem(
     uses=(),
 )
 
+NOTHING = Fraction(0)
 NOT_CLAIMED = (
     "That the prediction is a good one: it is that of the algorithm, for whatever rows are given.",
     "Rounding outside the box; in real arithmetic the algorithm is the same there, too.",
@@ -100,24 +101,23 @@ def find(files: Files) -> Finding:
     left = require_tolerance(learner, error)
     bound = decimal(error, up=True)
     exactly = "are exactly those of the algorithm" if learner.attention == "linear" else "are those of the algorithm"
-    reason = f"the stored weights {exactly}, and a run in {learner.dtype} differs by at most {shorter(bound)}"
+    reason = f"the stored weights {exactly}, and a run in {learner.dtype} differs by at most {most(error)}"
     return Finding(reason, {"margin": decimal(left, up=False), "run": bound}, bound)
 
 
-def shorter(bound: str) -> str:
-    """A decimal bound with three digits, rounded up.
+def most(bound: arb) -> str:
+    """An upper bound as a decimal, rounded up."""
+    return exact_text(Fraction(decimal(bound, up=True)))
 
-    >>> shorter("0.0000000000000239805529")
-    '2.40E-14'
+
+def run_bound(learner: LeastSquares, deviation: arb = ZERO, shift: Fraction = NOTHING) -> arb:
+    """How far a run may be from the steps that `learner` describes; raises `Refused` where there is no bound.
+
+    `shift` is how far the eigenvalues that the stored registers make may be from those of the claim.
     """
-    return str(Context(prec=3, rounding=ROUND_CEILING).create_decimal(bound))
-
-
-def run_bound(learner: LeastSquares, deviation: arb = ZERO) -> arb:
-    """How far a run may be from the steps that `learner` describes; raises `Refused` where there is no bound."""
     working_precision()
     try:
-        bound = prove_run(learner, deviation).bound()
+        bound = prove_run(learner, deviation, shift).bound()
     except NoBound as reason:
         raise Refused(f"a run has no bound: {reason}") from None
     if not bound.is_finite():
@@ -125,20 +125,29 @@ def run_bound(learner: LeastSquares, deviation: arb = ZERO) -> arb:
     return bound.upper()
 
 
-def prove_run(learner: LeastSquares, deviation: arb = ZERO) -> LearnerRun:
+def prove_run(learner: LeastSquares, deviation: arb = ZERO, shift: Fraction = NOTHING) -> LearnerRun:
     """The bound of a run as an object; gradient descent alone may meet every eigenvalue from 0 on."""
     working_precision()
     form = FORMATS[learner.dtype]
     softmax = EXACT if learner.attention == "linear" else softmax_attention(learner, form, deviation)
-    low = learner.low if learner.strength else 0.0
-    return LearnerRun(learner, form, spectrum(learner.steps, learner.whiten, low, learner.high), softmax)
+    low, high = eigenvalues(learner, shift)
+    return LearnerRun(learner, form, spectrum(learner.steps, learner.whiten, low, high), softmax)
+
+
+def eigenvalues(learner: LeastSquares, shift: Fraction) -> tuple[Fraction, Fraction]:
+    """The range that the bounds are found for: that of the claim, wider by `shift` on both sides."""
+    low = smaller_reading(learner.low) - shift if learner.strength else NOTHING
+    if learner.strength and not low > 0:
+        raise Refused("the stored strength is too far from that of the claim")
+    return low, larger_reading(learner.high) + shift
 
 
 def require_tolerance(learner: LeastSquares, error: arb) -> arb:
     """What the proved error leaves of the stated tolerance."""
-    left = (arb(learner.tolerance) - error).lower()
+    tolerance = written(learner.tolerance)
+    left = (ball(tolerance) - error).lower()
     if not left > 0:
-        raise Refused(f"the proved bound is {float(error):.3g}, above the tolerance {learner.tolerance:g}")
+        raise Refused(f"the proved bound is at most {most(error)}, above the tolerance {exact_text(tolerance)}")
     return left
 
 

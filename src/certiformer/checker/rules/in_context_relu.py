@@ -82,15 +82,18 @@ Tests
 
 from __future__ import annotations
 
-from certiformer.certificate import CONFIG, LEARNER, MODEL
-from certiformer.checker.balls import ONE, ZERO, decimal, working_precision
+from fractions import Fraction
+from functools import lru_cache
+
+from certiformer.certificate import CONFIG, LEARNER, MODEL, exact_text
 from certiformer.checker.computation import Files, Finding
 from certiformer.checker.learner_plan import Entries, Plan, copy, eraser
 from certiformer.checker.logistic_polygon import polygon_error
-from certiformer.checker.relu_learner_run import RunBounds
+from certiformer.checker.relu_learner_run import Drift, RunBounds
 from certiformer.checker.rounding import FORMATS, NoBound
-from certiformer.checker.rules.refusal import Refused
-from certiformer.checker.weights import read_model
+from certiformer.kernel.balls import ONE, ZERO, decimal, working_precision
+from certiformer.kernel.refusal import Refused
+from certiformer.kernel.weights import read_model
 from certiformer.target.learner import read_learner
 from certiformer.target.relu_learner import ReluLearner
 from certiformer.theorem import Assumption, Theorem
@@ -120,19 +123,53 @@ _Head = tuple[Entries, Entries, Entries, Entries]
 
 def sentence(files: Files) -> str:
     """The claim in one plain sentence."""
-    return read_learner(files[LEARNER]).sentence
+    learner = _learner(files)
+    try:
+        bound = exact_text(Fraction(decimal(_drift(learner).prediction, up=True)))
+    except Refused:
+        bound = None
+    return learner.sentence(bound)
 
 
 def find(files: Files) -> Finding:
     """Why the claim holds, and the bounds; raises `Refused` or `BadInput`."""
     working_precision()
+    learner = _learner(files)
+    config, tensors = read_model(files[CONFIG], files[MODEL])
+    plan(learner).compare(config, tensors, learner.steps, learner.dtype)
+    bounds, drift = _bounds(learner), _drift(learner)
+    bound, margin = decimal(drift.prediction, up=True), decimal(bounds.room, up=False)
+    parameters: dict[str, int | str] = {"steps": learner.steps, "margin": margin}
+    parameters |= {"norm": decimal(drift.norm, up=True), "weights": decimal(drift.weights, up=True)}
+    against = ""
+    if learner.knots:
+        parameters["polygon"] = decimal(bounds.polygon, up=True)
+        against = f"; the polygon is within {parameters['polygon']} of the logistic function everywhere"
+    count = sum(len(entries) for entries in plan(learner).entries.values())
+    reason = (
+        f"all weights are the {count:,} numbers that the steps need, and zeros{against}; decay plus rate times curvature is"
+        f" at least {margin} below 2, so errors do not grow, and a run in {learner.dtype} is within {bound}"
+    )
+    return Finding(reason, parameters, bound)
+
+
+def _learner(files: Files) -> ReluLearner:
     learner = read_learner(files[LEARNER])
     if not isinstance(learner, ReluLearner):
         raise Refused(f"the theorem in_context_relu does not speak of the learner {learner.learner}")
-    config, tensors = read_model(files[CONFIG], files[MODEL])
-    plan(learner).compare(config, tensors, learner.steps, learner.dtype)
+    return learner
+
+
+def _bounds(learner: ReluLearner) -> RunBounds:
     polygon = polygon_error(learner.knots, learner.bends) if learner.knots else ZERO
-    bounds = RunBounds(learner, FORMATS[learner.dtype], polygon)
+    return RunBounds(learner, FORMATS[learner.dtype], polygon)
+
+
+@lru_cache(maxsize=8)
+def _drift(learner: ReluLearner) -> Drift:
+    """How far a run may be from the statement; raises `Refused` where nothing can be said."""
+    working_precision()
+    bounds = _bounds(learner)
     if not bounds.room >= 0:
         raise Refused("the steps are too long for the stated spectrum, so errors may grow from step to step")
     try:
@@ -145,19 +182,7 @@ def find(files: Files) -> Finding:
         raise Refused(
             f"rounding to {learner.dtype}, or the polygon, may move a prediction by more than it can be large"
         )
-    bound, margin = decimal(drift.prediction, up=True), decimal(bounds.room, up=False)
-    parameters: dict[str, int | str] = {"steps": learner.steps, "margin": margin}
-    parameters |= {"norm": decimal(drift.norm, up=True), "weights": decimal(drift.weights, up=True)}
-    against = ""
-    if learner.knots:
-        parameters["polygon"] = decimal(polygon, up=True)
-        against = f"; the polygon is within {parameters['polygon']} of the logistic function everywhere"
-    count = sum(len(entries) for entries in plan(learner).entries.values())
-    reason = (
-        f"all weights are the {count:,} numbers that the steps need, and zeros{against}; decay plus rate times curvature is"
-        f" {margin} below 2, so errors do not grow, and a run in {learner.dtype} is within {bound}"
-    )
-    return Finding(reason, parameters, bound)
+    return drift
 
 
 def plan(learner: ReluLearner) -> Plan:

@@ -10,7 +10,9 @@ Statement
     where C bounds the product of |1 - eta_k t_k| over a <= t <= b. For the steps of Chebyshev C = 2 rho^L / (1 +
     rho^(2 L)), rho = (sqrt b - sqrt a) / (sqrt b + sqrt a), up to rounding of the steps. With whitening the layers
     change features too, x <- x - beta_k A_k x, and eigenvalues by t <- t (1 - beta_k t)^2; then C falls twice
-    exponentially.
+    exponentially. If the registers hold strength + delta, the layers compute the regression of that strength, with
+    eigenvalues between a - |delta| and b + |delta|, and the prediction moves by at most |delta| sqrt(d) bound
+    label_bound / (a sqrt(a - |delta|)) more.
 
 Source
     Own derivation: registers as rows, Chebyshev's steps (classical; order after Lebedev and Finogenov 1971,
@@ -28,11 +30,13 @@ Proof
     (y - w . x)^2 / 2 + strength |w|^2 / 2, that is w <- w + eta A (w* - w). Whitened features are M x with a
     polynomial M of A, as keys and features are multiplied by the same matrix; a step changes w by eta M^2 A (w* - w),
     and M^2 A has the eigenvalues t_k. So w* - w is prod (1 - eta_k t_k)(A) w*. With |w*|_A^2 = w* . mean(y x) <=
-    label_bound |w*|_A follows |w*| <= label_bound / sqrt(a). The products are bounded in `checker.learner_spectrum`,
+    label_bound |w*|_A follows |w*| <= label_bound / sqrt(a). For A' = A + delta, w'* - w* = -delta A^-1 w'*, where |w'*|
+    <= label_bound / sqrt(a - |delta|) and |A^-1| <= 1 / a. The products are bounded in `checker.learner_spectrum`,
     runs in `checker.learner_run`. QED.
 
 Assumptions
-    weights (**checked**): every stored number is the one that the learner has, output weights of softmax up to rounding.
+    weights (**checked**): every stored number is the one that the learner has, output weights of softmax up to rounding,
+    and one strength in all registers, whose distance from that of the claim is part of the bound.
     spectrum (**checked**): C is found in balls for all eigenvalues in [a, b]; `run` names a context outside.
     run (**trusted**): arithmetic is as described in `checker.rounding`; the context is given in numbers of the type.
 
@@ -57,17 +61,21 @@ Tests
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
+from fractions import Fraction
+
 from flint import arb
 
 from certiformer.certificate import CONFIG, LEARNER, MODEL
-from certiformer.checker.balls import ZERO, decimal, smaller, working_precision
 from certiformer.checker.computation import Files, Finding
 from certiformer.checker.learner_spectrum import chebyshev_bound, spectrum
 from certiformer.checker.learner_weights import require_weights
-from certiformer.checker.rules.in_context_gradient import require_tolerance, run_bound, shorter
-from certiformer.checker.rules.refusal import Refused
-from certiformer.checker.weights import read_model
-from certiformer.target.learner import read_learner
+from certiformer.checker.rules.in_context_gradient import NOTHING, eigenvalues, most, require_tolerance, run_bound
+from certiformer.kernel.balls import ZERO, ball, decimal, smaller, working_precision
+from certiformer.kernel.refusal import Refused
+from certiformer.kernel.weights import Tensor, read_model
+from certiformer.target.learner import larger_reading, read_learner, smaller_reading, written
 from certiformer.target.least_squares import LeastSquares
 from certiformer.theorem import Assumption, Theorem
 
@@ -100,36 +108,52 @@ def find(files: Files) -> Finding:
     """Why the claim holds, with the proved distance; raises `Refused` or `BadInput`."""
     working_precision()
     learner = _learner(files)
-    deviation = require_weights(learner, *read_model(files[CONFIG], files[MODEL]))
-    left, distance, run = ridge_bounds(learner, deviation)
+    config, tensors = read_model(files[CONFIG], files[MODEL])
+    held = _held_strength(tensors)
+    deviation = require_weights(replace(learner, strength=held), config, tensors)
+    left, distance, run = ridge_bounds(learner, deviation, held)
     error = (distance + run).upper()
     margin = require_tolerance(learner, error)
     parts = {name: decimal(value, up=True) for name, value in (("left", left), ("distance", distance), ("run", run))}
-    most = {name: shorter(text) for name, text in parts.items()}
     reason = (
-        f"the stored weights are those of the algorithm; after {learner.layers} steps at most {most['left']} of the weights"
-        f" is left to learn, {most['distance']} in the prediction, and a run in {learner.dtype} adds at most {most['run']}"
+        f"the stored weights are those of the algorithm; after {learner.layers} steps at most {most(left)} of the weights"
+        f" is left to learn, {most(distance)} in the prediction, and a run in {learner.dtype} adds at most {most(run)}"
     )
     return Finding(reason, {"margin": decimal(margin, up=False), **parts}, decimal(error, up=True))
 
 
-def ridge_bounds(learner: LeastSquares, deviation: arb = ZERO) -> tuple[arb, arb, arb]:
-    """What is left to learn, the distance from ridge regression that this makes, and the bound of a run."""
+def ridge_bounds(learner: LeastSquares, deviation: arb = ZERO, held: float | None = None) -> tuple[arb, arb, arb]:
+    """What is left to learn, the distance from ridge regression that this makes, and the bound of a run.
+
+    `held` is the strength that the registers hold; that of the description where it is not given.
+    """
     working_precision()
-    left = contraction(learner)
-    reach = arb(learner.features).sqrt() * arb(learner.bound)
-    distance = (left * reach * arb(learner.label_bound) / arb(learner.low).sqrt()).upper()
-    return left, distance, run_bound(learner, deviation)
+    stored = replace(learner, strength=learner.strength if held is None else held)
+    shift = abs(Fraction(stored.strength) - written(learner.strength))
+    left, (least, _) = contraction(stored, shift), eigenvalues(stored, shift)
+    reach = arb(learner.features).sqrt() * ball(larger_reading(learner.bound))
+    weights = ball(larger_reading(learner.label_bound)) / ball(least).sqrt()  # |w'*|
+    distance = ((left + ball(shift) / ball(smaller_reading(learner.low))) * reach * weights).upper()
+    return left, distance, run_bound(stored, deviation, shift)
 
 
-def contraction(learner: LeastSquares) -> arb:
+def contraction(learner: LeastSquares, shift: Fraction = NOTHING) -> arb:
     """C of the statement."""
     working_precision()
-    found = spectrum(learner.steps, learner.whiten, learner.low, learner.high).left
+    low, high = eigenvalues(learner, shift)
+    found = spectrum(learner.steps, learner.whiten, low, high).left
     if not any(learner.whiten):
-        closed = chebyshev_bound(learner.steps, learner.low, learner.high)
+        closed = chebyshev_bound(learner.steps, low, high)
         found = found if closed is None else smaller(found, closed)
     return found.upper()
+
+
+def _held_strength(tensors: Mapping[str, Tensor]) -> float:
+    """The strength in the first register; that all have it is checked with all other weights."""
+    registers = tensors.get("registers")
+    if registers is None or not registers.data or not registers.data[0] > 0:
+        raise Refused("the transformer has no registers that hold a strength")
+    return registers.data[0]
 
 
 def _learner(files: Files) -> LeastSquares:

@@ -79,16 +79,19 @@ Tests
 
 from __future__ import annotations
 
+from fractions import Fraction
+from functools import lru_cache
+
 from flint import arb
 
-from certiformer.certificate import CONFIG, LEARNER, MODEL
-from certiformer.checker.balls import decimal, working_precision
+from certiformer.certificate import CONFIG, LEARNER, MODEL, exact_text
 from certiformer.checker.computation import Files, Finding
 from certiformer.checker.learner_plan import Entries, Plan, copy, eraser
 from certiformer.checker.rounding import FORMATS, NoBound
-from certiformer.checker.rules.refusal import Refused
-from certiformer.checker.selection_run import choice_bounds
-from certiformer.checker.weights import read_model
+from certiformer.checker.selection_run import Choice, choice_bounds
+from certiformer.kernel.balls import decimal, working_precision
+from certiformer.kernel.refusal import Refused
+from certiformer.kernel.weights import read_model
 from certiformer.target.learner import read_learner
 from certiformer.target.selection import Selection
 from certiformer.theorem import Assumption, Theorem
@@ -118,26 +121,23 @@ NOT_CLAIMED = (
 
 def sentence(files: Files) -> str:
     """The claim in one plain sentence."""
-    return read_learner(files[LEARNER]).sentence
+    learner = _learner(files)
+    try:
+        bounds = _bounds(learner)
+    except Refused:
+        return learner.sentence(None, None)
+    bound, lead = (exact_text(Fraction(decimal(value, up=True))) for value in (bounds.prediction, bounds.lead))
+    return learner.sentence(bound, lead)
 
 
 def find(files: Files) -> Finding:
     """Why the claim holds, with the gap and the margin; raises `Refused` or `BadInput`."""
     working_precision()
-    learner = read_learner(files[LEARNER])
-    if not isinstance(learner, Selection):
-        raise Refused(f"the theorem in_context_selection does not speak of the learner {learner.learner}")
+    learner = _learner(files)
     config, tensors = read_model(files[CONFIG], files[MODEL])
     made = plan(learner)
     made.compare(config, tensors, learner.steps, learner.dtype)
-    try:
-        bounds = choice_bounds(learner, FORMATS[learner.dtype])
-    except NoBound as reason:
-        raise Refused(f"a run in {learner.dtype} has no error bound: {reason}") from None
-    if not bounds.room >= 0:
-        raise Refused("the steps are too long for the stated spectrum, so the weights may grow from step to step")
-    if not (bounds.lead.is_finite() and bounds.prediction.is_finite()):
-        raise Refused(f"a run in {learner.dtype} has no error bound: it grows beyond all numbers")
+    bounds = _bounds(learner)
     margin, bound = decimal(bounds.room, up=False), decimal(bounds.prediction, up=True)
     gap, lead = decimal(arb(learner.gap), up=True), decimal(bounds.lead, up=True)
     count = sum(len(entries) for entries in made.entries.values())
@@ -148,6 +148,28 @@ def find(files: Files) -> Finding:
     )
     parameters: dict[str, int | str] = {"steps": learner.steps, "strengths": len(learner.rates)}
     return Finding(reason, {**parameters, "margin": margin, "gap": gap, "lead": lead}, bound)
+
+
+def _learner(files: Files) -> Selection:
+    learner = read_learner(files[LEARNER])
+    if not isinstance(learner, Selection):
+        raise Refused(f"the theorem in_context_selection does not speak of the learner {learner.learner}")
+    return learner
+
+
+@lru_cache(maxsize=8)
+def _bounds(learner: Selection) -> Choice:
+    """What runs may do; raises `Refused` where nothing can be said."""
+    working_precision()
+    try:
+        bounds = choice_bounds(learner, FORMATS[learner.dtype])
+    except NoBound as reason:
+        raise Refused(f"a run in {learner.dtype} has no error bound: {reason}") from None
+    if not bounds.room >= 0:
+        raise Refused("the steps are too long for the stated spectrum, so the weights may grow from step to step")
+    if not (bounds.lead.is_finite() and bounds.prediction.is_finite()):
+        raise Refused(f"a run in {learner.dtype} has no error bound: it grows beyond all numbers")
+    return bounds
 
 
 def plan(learner: Selection) -> Plan:

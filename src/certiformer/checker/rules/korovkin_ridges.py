@@ -63,7 +63,7 @@ Not certified
     Anything outside the box; the rounding of a floating-point run of T.
 
 Example
-    >>> from certiformer.checker.balls import working_precision
+    >>> from certiformer.kernel.balls import working_precision
     >>> from certiformer.checker.cosine_ridges import spread
     >>> working_precision()
     >>> [f"{m} * {float(spread(m, 8 * m).absolute):.4f}" for m in (10, 30, 90)]
@@ -84,7 +84,6 @@ from math import lcm, prod
 from flint import arb, fmpq
 
 from certiformer.certificate import Theorem as TheoremNode
-from certiformer.checker.balls import ZERO, BallDomain, ConstantAlgebra, hull, larger, largest, smaller
 from certiformer.checker.cosine_ridges import (
     Cosines,
     Direction,
@@ -98,10 +97,11 @@ from certiformer.checker.cosine_ridges import (
     spread,
 )
 from certiformer.checker.jets import jets
-from certiformer.checker.problem import Problem, ProgramFunction, select
 from certiformer.checker.ridges import Unit, Units, units_of
 from certiformer.checker.rules.grid import partition
-from certiformer.checker.rules.refusal import Refused
+from certiformer.kernel.balls import ZERO, BallDomain, ConstantAlgebra, about, hull, larger, largest, smaller
+from certiformer.kernel.problem import Problem, ProgramFunction, select
+from certiformer.kernel.refusal import Refused
 from certiformer.target import Program, fold
 from certiformer.theorem import Assumption, Theorem
 
@@ -156,7 +156,7 @@ class Slopes:
         for values in product(*(_pieces(domain, axis, count) for axis, count in enumerate(parts))):
             for o, jet in enumerate(jets(program, list(values), 1)):
                 if jet.smooth < 1:
-                    where = " x ".join(f"[{float(v.lower()):.6g}, {float(v.upper()):.6g}]" for v in values)
+                    where = about([(v.lower(), v.upper()) for v in values])
                     raise Refused(f"the target is not known to be Lipschitz on {where}: {jet.why}")
                 self.boxes[o].append(tuple((g.abs_upper() * n).upper() for g, n in zip(jet.grad, lengths, strict=True)))
 

@@ -31,9 +31,9 @@ from functools import lru_cache
 
 from flint import arb, arb_series
 
-from certiformer.checker.balls import HALF, ZERO, ball, power
 from certiformer.checker.profile_series import SeriesAlgebra
-from certiformer.checker.rules.refusal import Refused
+from certiformer.kernel.balls import HALF, ZERO, ball, power
+from certiformer.kernel.refusal import Refused
 
 TERMS = 60
 ORDER = 8
@@ -67,7 +67,7 @@ def _tail(sharpness: Fraction, margin: int, degree: int) -> arb:
 def rounding(sharpness: Fraction) -> Rounding:
     """The constants for kappa = `sharpness`; refuses one outside the range of the proof."""
     if not SHARPNESS[0] <= sharpness <= SHARPNESS[1]:
-        raise Refused(f"the sharpness {float(sharpness):.6g} is outside the range the theorem was proved for")
+        raise Refused(f"the sharpness about {float(sharpness):.6g} is outside the range the theorem was proved for")
     kappa, pi = ball(sharpness), arb.pi()
     sums = [ZERO] * (ORDER + 1)
     for m in range(1, TERMS):

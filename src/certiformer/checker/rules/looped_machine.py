@@ -78,12 +78,12 @@ from typing import Any
 from flint import arb
 
 from certiformer.certificate import CONFIG, MACHINE, MODEL
-from certiformer.checker.balls import ONE, ZERO, decimal, larger, smaller, working_precision
 from certiformer.checker.computation import Files, Finding
 from certiformer.checker.machine_cells import Cells, CellWeights, Ends
 from certiformer.checker.rounding import FORMATS, Format, NoBound, no_overflow, summation
-from certiformer.checker.rules.refusal import Refused
-from certiformer.checker.weights import Tensor, read_model
+from certiformer.kernel.balls import ONE, ZERO, decimal, larger, smaller, working_precision
+from certiformer.kernel.refusal import Refused
+from certiformer.kernel.weights import Tensor, read_model
 from certiformer.target.machine import Machine
 from certiformer.theorem import Assumption, Theorem
 
@@ -164,7 +164,7 @@ def prove_looped(machine: Machine, config: dict[str, Any], tensors: Mapping[str,
     (low, high), leak = arrival_bounds(cells, bits, lead, config["dtype"])
     if not (low >= FULL[0] and high <= FULL[1] and leak <= EMPTY):
         raise Refused(
-            f"a head may miss its cell: it can get a share of {float(low):.4g}, a wrong cell {float(leak):.4g}"
+            f"a head may miss its cell: it can get a share of about {float(low):.4g}, a wrong cell about {float(leak):.4g}"
         )
     form = FORMATS[config["dtype"]]
     weights = CellWeights.read(tensors, _FFN, rest, config["width"])
@@ -267,6 +267,8 @@ def _require_lookups(config: dict[str, Any], tensors: Mapping[str, Tensor], rest
             wanted = max(cell - 1, 0) if head == 0 else min(cell + 1, cells - 1)
             if keys.get(tuple(row[c] for c in query_from)) != wanted:
                 raise Refused(f"head {head} of cell {cell} does not look at cell {wanted}")
+    if len(leads) > 1:
+        raise Refused("the two heads do not have queries of one size")
     return min(leads)
 
 

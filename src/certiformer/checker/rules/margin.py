@@ -19,6 +19,11 @@ Proof
     By induction over the sub-layers. The state says of every coordinate: at every position of every input it is within
     e(v) of f(v), v the value of one node of the program there; at the register it is within e' of a constant; a coordinate
     without a node is within e of zero.
+    *Cases* (`tally`): what is read together at a position has as many cases as the product of the domains. One is left out
+    only where an equation of the program, evaluated on it, fails: a node differs from what defines it, an index is not
+    below the length, a count is none that it can be. Cases checked and left out are counted and must be that product.
+    Numbers too many to list are an interval, and only affine functions of them are followed. A node that the output
+    does not need must have a value on every input, so that it excludes none.
     *Embedding*: the sum of the rows of a token and a position is compared with f for all tokens and positions.
     *Attention* (`checker.margin.scores`, `heads`): scores are functions of the values of nodes at the two positions. All
     combinations of values are enumerated and compared with the selector; the value sets of `rasp.values` contain all
@@ -44,13 +49,15 @@ Certified
     Every decoded output, for all inputs up to the length, in real arithmetic and in the stored dtype.
 
 Not certified
-    Inputs on which the program has no value (a mean of symbols, a list written for another length), longer inputs, tokens
-    outside the vocabulary. What the numbers between read-out and decoding are.
+    Inputs on which the program has no value: a mean of symbols, a list written for another length (the sentence then says
+    "exactly" its length). Longer inputs, tokens outside the vocabulary. What the numbers between read-out and decoding are.
 
 Example
     >>> from certiformer.checker.margin.prove import claim_of
-    >>> claim_of(16, 3, "float32")[:62]
-    'For every input of 1 to 16 tokens of a vocabulary of 3 on whic'
+    >>> from certiformer.rasp import tokens
+    >>> from certiformer.rasp.program_to_graph import program_to_graph
+    >>> claim_of(program_to_graph(tokens, {1, 2, 3}, 16), "float32")[:57]
+    'For every input of 1 to 16 tokens of a vocabulary of 3 on'
 
 Tests
     tests/theorems/test_margin.py
@@ -61,7 +68,7 @@ from __future__ import annotations
 from certiformer.certificate import Margin
 from certiformer.checker.claim import ProgramClaim
 from certiformer.checker.margin.prove import MarginReport, prove_margin
-from certiformer.checker.rules.refusal import Refused
+from certiformer.kernel.refusal import Refused
 from certiformer.theorem import Assumption, Theorem
 
 THEOREM = Theorem(

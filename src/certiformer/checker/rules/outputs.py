@@ -5,7 +5,7 @@ Statement. If |A_o - B_o| <= u_o on the domain for every output o, then max_o su
 
 from __future__ import annotations
 
-from certiformer.checker.problem import Problem, select
+from certiformer.kernel.problem import Problem, select
 
 
 def split(problem: Problem) -> list[Problem]:

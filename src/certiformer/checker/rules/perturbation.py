@@ -15,9 +15,9 @@ from dataclasses import dataclass, replace
 
 from flint import arb
 
-from certiformer.checker.balls import ZERO, BallDomain, Box, larger
-from certiformer.checker.prototypes import Head, Prototypes, scores_at_centre
-from certiformer.checker.rules.refusal import Refused
+from certiformer.kernel.affine_softmax import Head, Prototypes, scores_at_centre
+from certiformer.kernel.balls import ZERO, BallDomain, Box, larger
+from certiformer.kernel.refusal import Refused
 
 
 @dataclass(frozen=True)

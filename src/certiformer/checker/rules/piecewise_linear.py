@@ -34,8 +34,8 @@ Not certified
     Anything outside the range; the rounding of a floating-point run.
 
 Example
-    >>> from certiformer.checker.balls import BallDomain, working_precision
-    >>> from certiformer.checker.problem import Problem, ProgramFunction
+    >>> from certiformer.kernel.balls import BallDomain, working_precision
+    >>> from certiformer.kernel.problem import Problem, ProgramFunction
     >>> from certiformer.checker.ridges import Bend, Profile
     >>> from certiformer.target import parse_domain, parse_formula
     >>> working_precision()
@@ -53,13 +53,13 @@ from __future__ import annotations
 from flint import arb
 
 from certiformer.certificate import Theorem as TheoremNode
-from certiformer.checker import taylor
-from certiformer.checker.balls import HALF, ZERO, Box, larger
-from certiformer.checker.problem import Problem
 from certiformer.checker.ridges import Profile
-from certiformer.checker.rules.refusal import Refused
 from certiformer.checker.rules.stated import stated_bound
-from certiformer.checker.taylor import MAX_ORDER, Form
+from certiformer.kernel import taylor
+from certiformer.kernel.balls import HALF, ZERO, Box, larger
+from certiformer.kernel.problem import Problem
+from certiformer.kernel.refusal import Refused
+from certiformer.kernel.taylor import MAX_ORDER, Form
 from certiformer.theorem import Assumption, Theorem
 
 THEOREM = Theorem(
@@ -135,8 +135,11 @@ def _piece(problem: Problem, line: tuple[arb, arb], low: arb, high: arb, order: 
     if gap <= limit:
         return gap
     if not left:
-        why = form.singular or f"the error could only be bounded by {float(gap):.6g}, not by {float(limit):.6g}"
-        raise Refused(f"on the piece [{float(low):.12g}, {float(high):.12g}] {why}")
+        why = (
+            form.singular
+            or f"the error could only be bounded by about {float(gap):.6g}, not by about {float(limit):.6g}"
+        )
+        raise Refused(f"on the piece about [{float(low):.12g}, {float(high):.12g}] {why}")
     first = _piece(problem, line, low, centre, order, limit, left - 1)
     return larger(first, _piece(problem, line, centre, high, order, limit, left - 1))
 

@@ -48,12 +48,13 @@ from __future__ import annotations
 from flint import arb
 
 from certiformer.certificate import Theorem as TheoremNode
-from certiformer.checker import stream, taylor
 from certiformer.checker.affine import affine_error, require_constant_scores, whole_box
-from certiformer.checker.balls import Box
-from certiformer.checker.network import Network
-from certiformer.checker.problem import Problem
-from certiformer.checker.rules.refusal import Refused
+from certiformer.kernel import taylor
+from certiformer.kernel.balls import Box
+from certiformer.kernel.network import Network
+from certiformer.kernel.problem import Problem
+from certiformer.kernel.refusal import Refused
+from certiformer.kernel.shallow import read_layer
 from certiformer.theorem import Assumption, Theorem
 
 THEOREM = Theorem(
@@ -89,16 +90,9 @@ def require_one_sign(network: Network, box: Box) -> None:
     ffn = network.config["blocks"][0]["ffn"]
     if ffn is None or ffn["kind"] != "relu":
         raise Refused("the theorem position_gating speaks of relu units")
-    rows = network.read_rows()
-    attended = network.attended(network.embed(taylor.table(network.dimension, 1), box), 0, rows)
-    up, size = network.matrix("blocks.0.ffn.up")
-    hidden = stream.linear(attended, up, size, network.tensors["blocks.0.ffn.up_bias"].row())
-    down = network.matrix("blocks.0.ffn.down")[0]
-    for unit in range(ffn["width"]):
-        if all(down[unit, c].is_zero() for c in range(down.ncols())):
-            continue
-        for row in range(len(rows)):
-            low, high = taylor.bounds(hidden.form(row, unit))
-            if not (low >= 0 or high <= 0):
-                ends = f"[{float(low):.3g}, {float(high):.3g}]"
-                raise Refused(f"unit {unit} is neither on nor off at position {row + 1}: its range is {ends}")
+    for mix in read_layer(network.program, box).mixes:
+        for unit, weights in enumerate(mix.values.tolist()):
+            low, high = taylor.bounds(mix.arguments.form(0, unit))
+            if not (low >= 0 or high <= 0) and any(not weight.is_zero() for weight in weights):
+                ends = f"about [{float(low):.3g}, {float(high):.3g}]"
+                raise Refused(f"unit {unit} is neither on nor off at position {mix.row + 1}: its range is {ends}")

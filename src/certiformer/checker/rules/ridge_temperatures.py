@@ -52,16 +52,16 @@ from fractions import Fraction
 from flint import arb
 
 from certiformer.certificate import Theorem as TheoremNode
-from certiformer.checker.balls import ZERO, BallDomain, ball, largest
 from certiformer.checker.derivatives import TaylorBounds
-from certiformer.checker.problem import Problem, ProgramFunction
-from certiformer.checker.prototypes import Prototypes
 from certiformer.checker.rules import temperatures
 from certiformer.checker.rules.grid import partition
 from certiformer.checker.rules.perturbation import IdealHead, charge_heads, registers_only
-from certiformer.checker.rules.refusal import Refused
 from certiformer.checker.rules.sigmoid_knots import Ridge, ridge_sum
 from certiformer.checker.rules.temperatures import Temperatures
+from certiformer.kernel.affine_softmax import Prototypes
+from certiformer.kernel.balls import ZERO, BallDomain, ball, largest
+from certiformer.kernel.problem import Problem, ProgramFunction
+from certiformer.kernel.refusal import Refused
 from certiformer.theorem import Assumption, Theorem
 
 THEOREM = Theorem(

@@ -62,7 +62,7 @@ Not certified
 
 Example
     >>> from fractions import Fraction
-    >>> from certiformer.checker.balls import working_precision
+    >>> from certiformer.kernel.balls import working_precision
     >>> from certiformer.checker.rules.shifted_lattice import ShiftedLattice
     >>> working_precision()
     >>> for shifts in (1, 4, 16):
@@ -81,14 +81,14 @@ from __future__ import annotations
 from flint import arb
 
 from certiformer.certificate import Theorem as TheoremNode
-from certiformer.checker.balls import HALF, ONE, ZERO, BallDomain, Box, ConstantAlgebra, ball, larger, largest
 from certiformer.checker.jets import DerivativeBounds
-from certiformer.checker.network import Network
-from certiformer.checker.problem import Problem, ProgramFunction
 from certiformer.checker.rules.grid import partition
-from certiformer.checker.rules.refusal import Refused
 from certiformer.checker.rules.shifted_lattice import ShiftedLattice, Unit
 from certiformer.checker.rules.sink_heads import Affine, Block, Vector, others
+from certiformer.kernel.balls import HALF, ONE, ZERO, BallDomain, Box, ConstantAlgebra, ball, larger, largest
+from certiformer.kernel.network import Network
+from certiformer.kernel.problem import Problem, ProgramFunction
+from certiformer.kernel.refusal import Refused
 from certiformer.target import Program, fold
 from certiformer.theorem import Assumption, Theorem
 

@@ -19,9 +19,9 @@ from typing import Any
 
 from flint import arb, fmpq
 
-from certiformer.checker.balls import BallDomain, ball, exact
-from certiformer.checker.rules.refusal import Refused
 from certiformer.errors import BadInput
+from certiformer.kernel.balls import BallDomain, ball, exact
+from certiformer.kernel.refusal import Refused
 
 MAX_UNITS = 500_000
 MAX_HEADS = 100_000

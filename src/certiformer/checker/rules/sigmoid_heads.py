@@ -2,7 +2,8 @@
 
 Statement
     Let f(x) = l . x + sum_r g_r(p_r . x) on a box, and let every ridge have J pieces of length h, steepness kappa/h,
-    extra knots left and right, a slope a, and values w as in `rules.sigmoid_knots`, realised by one head a knot with
+    extra knots left and right, a slope a (for each output that has the ridge), and values w as in
+    `rules.sigmoid_knots`, realised by one head a knot with
     score gamma (p . x - middle) on the data token, 0 on a sink, value 1 and 0. With u = g - a s, U_k = sup |u^(k)| over
     the range of the ridge, and mu_k, omega_k, beta_i those of rounding with logistic noise (`rules.logistic_rounding`)
     the ridge contributes to |T - f| at most
@@ -53,7 +54,7 @@ Not certified
 
 Example
     >>> from fractions import Fraction
-    >>> from certiformer.checker.balls import working_precision
+    >>> from certiformer.kernel.balls import working_precision
     >>> from certiformer.checker.rules.logistic_rounding import rounding
     >>> working_precision()
     >>> constants = rounding(Fraction(2))
@@ -69,12 +70,12 @@ from __future__ import annotations
 from flint import arb
 
 from certiformer.certificate import Theorem as TheoremNode
-from certiformer.checker.balls import HALF, ONE, ZERO, BallDomain, ball, larger, largest, power, smaller
-from certiformer.checker.problem import Problem, ProgramFunction
-from certiformer.checker.prototypes import Head, Prototypes
 from certiformer.checker.rules.logistic_rounding import Rounding, rounding
-from certiformer.checker.rules.refusal import Refused
 from certiformer.checker.rules.sigmoid_knots import MAX_PARTS, Ideal, Knots, ProfileBounds, ideal_heads, ridge_sum
+from certiformer.kernel.affine_softmax import Head, Prototypes
+from certiformer.kernel.balls import HALF, ONE, ZERO, BallDomain, ball, larger, largest, power, smaller
+from certiformer.kernel.problem import Problem, ProgramFunction
+from certiformer.kernel.refusal import Refused
 from certiformer.theorem import Assumption, Theorem
 
 THEOREM = Theorem(

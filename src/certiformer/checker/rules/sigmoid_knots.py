@@ -20,12 +20,12 @@ from typing import Any
 
 from flint import arb, fmpq
 
-from certiformer.checker.balls import HALF, ZERO, BallDomain, ConstantAlgebra, ball, exact, hull, larger, power
 from certiformer.checker.jets import jets
 from certiformer.checker.profile_series import derivatives
 from certiformer.checker.rules.logistic_rounding import rounding
-from certiformer.checker.rules.refusal import Refused
 from certiformer.errors import BadInput
+from certiformer.kernel.balls import HALF, ZERO, BallDomain, ConstantAlgebra, ball, exact, hull, larger, power
+from certiformer.kernel.refusal import Refused
 from certiformer.target import Program, fold
 from certiformer.target.ridges import Direction, ridge_split
 
@@ -125,8 +125,10 @@ def ideal_heads(
     slope = [[ball(linear[o][i]) for o in range(outputs)] for i in range(dimension)]
     ideal = Ideal([], [], [], slope, [ZERO] * outputs)
     for ridge, cut in zip(ridges, knots, strict=True):
+        # Only an output that has this ridge is bounded along it, so no other one may be given a slope by it.
+        own = [ball(a) if profile else ZERO for a, profile in zip(cut.slopes, ridge.profiles, strict=True)]
         for i, c in enumerate(ridge.direction):
-            slope[i] = [a + c * ball(b) for a, b in zip(slope[i], cut.slopes, strict=True)]
+            slope[i] = [a + c * b for a, b in zip(slope[i], own, strict=True)]
         columns = [
             profile_values(profile, cut, o, *ridge.ends(domain)) if profile else [ZERO] * (cut.heads + 1)
             for o, profile in enumerate(ridge.profiles)

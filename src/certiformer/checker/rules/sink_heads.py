@@ -17,10 +17,10 @@ from typing import Any
 
 from flint import arb
 
-from certiformer.checker.balls import ONE, ZERO, Box, larger
-from certiformer.checker.network import Network
-from certiformer.checker.rules.refusal import Refused
-from certiformer.checker.weights import Tensor
+from certiformer.kernel.balls import ONE, ZERO, Box, larger
+from certiformer.kernel.network import Network
+from certiformer.kernel.refusal import Refused
+from certiformer.kernel.weights import Tensor
 
 Vector = dict[int, arb]  # coordinate of the residual stream -> value; absent means zero
 
@@ -77,10 +77,10 @@ class Block:
         if ffn["kind"] != "relu" or not ffn["residual"] or config["readout"]["kind"] not in ("token", "all"):
             raise Refused("the transformer is not read off data tokens after ReLU units with a residual")
         self.width, self.units = config["width"], ffn["width"]
-        self.rows = [row - 1 for row in network.read_rows()]
+        self.rows = [row - 1 for row in network.read_rows]
         bias = _vector(network.tensors["embed.bias"].row())
         self.sink = _vector(network.tensors["registers"].row(0))
-        self.tokens = [_sum(bias, _vector(network._code(t))) for t in range(network.tokens)]
+        self.tokens = [_sum(bias, _vector(network.code(t))) for t in range(network.tokens)]
         weight = network.tensors["embed.weight"]
         self.embed = [_vector(weight.row(i)) for i in range(network.token_width)]
 

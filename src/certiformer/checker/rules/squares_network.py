@@ -11,12 +11,12 @@ from dataclasses import dataclass
 
 from flint import arb, arb_mat
 
-from certiformer.checker import taylor
-from certiformer.checker.balls import ONE, ZERO, BallDomain
-from certiformer.checker.network import Network
-from certiformer.checker.prototypes import Head, Prototypes, as_prototypes
-from certiformer.checker.rules.refusal import Refused
-from certiformer.checker.weights import Tensor
+from certiformer.kernel import taylor
+from certiformer.kernel.affine_softmax import Head, Prototypes, as_prototypes
+from certiformer.kernel.balls import ONE, ZERO, BallDomain
+from certiformer.kernel.network import Network
+from certiformer.kernel.refusal import Refused
+from certiformer.kernel.weights import Tensor
 
 NOT_SQUARES = "the transformer is not squares by sigmoid heads and bumps by a ReLU part, as the theorem requires: "
 FORM_ORDER = 3

@@ -47,7 +47,7 @@ Not certified
 
 Example
     >>> from fractions import Fraction
-    >>> from certiformer.checker.balls import working_precision
+    >>> from certiformer.kernel.balls import working_precision
     >>> from certiformer.checker.rules.radial_lattice import Bump, constants
     >>> working_precision()
     >>> bump = Bump((Fraction("3.03149"), Fraction("5.05868")), (Fraction("0.06193"), Fraction("0.03719")))
@@ -69,15 +69,15 @@ from typing import Any
 from flint import arb, fmpq
 
 from certiformer.certificate import Theorem as TheoremNode
-from certiformer.checker.balls import HALF, ZERO, BallDomain, ConstantAlgebra, ball, exact, larger, largest
 from certiformer.checker.jets import DerivativeBounds, jets
-from certiformer.checker.problem import Problem, ProgramFunction
 from certiformer.checker.rules.grid import Grid, partition
 from certiformer.checker.rules.radial_lattice import Bump, Constants, constants
-from certiformer.checker.rules.refusal import Refused
 from certiformer.checker.rules.squares_network import SquaresNetwork, read_squares, square_error
 from certiformer.checker.rules.voronoi_second_order import ideal_values as taylor_values
 from certiformer.errors import BadInput
+from certiformer.kernel.balls import HALF, ZERO, BallDomain, ConstantAlgebra, ball, exact, larger, largest
+from certiformer.kernel.problem import Problem, ProgramFunction
+from certiformer.kernel.refusal import Refused
 from certiformer.target import Builder, Program, fold
 from certiformer.theorem import Assumption, Theorem
 
@@ -224,7 +224,9 @@ def check(node: TheoremNode, problem: Problem) -> arb:
         raise Refused("the margin of the grid is smaller than the radius of the bumps")
     error = square_error(stored, domain, layer.grid.spacing(domain), layer.levels)
     if not error.abs_upper() <= ball(layer.tolerance):
-        raise Refused(f"the heads square within {float(error.abs_upper()):.3g} only, not {float(layer.tolerance):.3g}")
+        raise Refused(
+            f"the heads square within about {float(error.abs_upper()):.3g} only, not about {float(layer.tolerance):.3g}"
+        )
     program = less_affine(target, layer.slopes, layer.constants)
     sums = constants(layer.bump, domain.dimension, layer.tolerance, layer.slices)
     bounds = apriori(layer, domain, Bounds(program, domain, parts, layer.order), sums)

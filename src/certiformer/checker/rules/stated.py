@@ -5,9 +5,9 @@ from __future__ import annotations
 from flint import arb
 
 from certiformer.certificate import Node
-from certiformer.checker.balls import ball
-from certiformer.checker.rules.refusal import Refused
 from certiformer.errors import BadInput
+from certiformer.kernel.balls import ball
+from certiformer.kernel.refusal import Refused
 from certiformer.target import parse_epsilon
 
 

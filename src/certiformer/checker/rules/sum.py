@@ -22,13 +22,13 @@ from dataclasses import replace
 
 from flint import arb
 
-from certiformer.checker.balls import ZERO, Box
-from certiformer.checker.problem import Function, Problem, ProgramFunction
-from certiformer.checker.prototypes import Head, Prototypes
 from certiformer.checker.rules import sum_of_units
 from certiformer.checker.rules.perturbation import IdealHead, charge, registers_only
-from certiformer.checker.rules.refusal import Refused
-from certiformer.checker.taylor import value_ball
+from certiformer.kernel.affine_softmax import Head, Prototypes
+from certiformer.kernel.balls import ZERO, Box
+from certiformer.kernel.problem import Function, Problem, ProgramFunction
+from certiformer.kernel.refusal import Refused
+from certiformer.kernel.taylor import value_ball
 from certiformer.target import additive_split
 
 

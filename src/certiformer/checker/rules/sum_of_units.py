@@ -31,11 +31,11 @@ from itertools import product
 
 from flint import arb
 
-from certiformer.checker.balls import HALF, ZERO, Box
-from certiformer.checker.problem import Problem, ProgramFunction
 from certiformer.checker.ridges import LIPSCHITZ, Unit, units_of
-from certiformer.checker.rules.refusal import Refused
 from certiformer.checker.unit_sum import UnitSum
+from certiformer.kernel.balls import HALF, ZERO, Box
+from certiformer.kernel.problem import Problem, ProgramFunction
+from certiformer.kernel.refusal import Refused
 from certiformer.target import Builder, Program, additive_split, fold
 
 Group = tuple[tuple[int, ...], Program]

@@ -30,9 +30,9 @@ from math import comb
 
 from flint import arb
 
-from certiformer.checker.balls import ONE, ZERO, ball, hull
-from certiformer.checker.rules.refusal import Refused
-from certiformer.checker.taylor import table
+from certiformer.kernel.balls import ONE, ZERO, ball, hull
+from certiformer.kernel.refusal import Refused
+from certiformer.kernel.taylor import table
 
 FREQUENCIES = 6
 POINTS = 24

@@ -50,7 +50,7 @@ Not certified
 
 Example
     >>> from fractions import Fraction
-    >>> from certiformer.checker.balls import working_precision
+    >>> from certiformer.kernel.balls import working_precision
     >>> from certiformer.checker.rules.temperature_moments import combined_moments
     >>> working_precision()
     >>> found = combined_moments(Fraction(3, 5), heads=2, margin=9, dimension=1, order=6)
@@ -71,14 +71,14 @@ from typing import Any
 from flint import arb
 
 from certiformer.certificate import Theorem as TheoremNode
-from certiformer.checker.balls import ONE, ZERO, BallDomain, ConstantAlgebra, largest
 from certiformer.checker.derivatives import TaylorBounds, series
-from certiformer.checker.problem import Problem, ProgramFunction
 from certiformer.checker.rules.grid import Grid, partition
 from certiformer.checker.rules.perturbation import IdealHead, charge_heads, registers_only
-from certiformer.checker.rules.refusal import Refused
 from certiformer.checker.rules.temperature_moments import MAX_HEADS, MAX_ORDER, combined_moments, output_weights
-from certiformer.checker.taylor import table
+from certiformer.kernel.balls import ONE, ZERO, BallDomain, ConstantAlgebra, largest
+from certiformer.kernel.problem import Problem, ProgramFunction
+from certiformer.kernel.refusal import Refused
+from certiformer.kernel.taylor import table
 from certiformer.target import Program, fold
 from certiformer.theorem import Assumption, Theorem
 

@@ -9,10 +9,10 @@ from the certificate and needs no relation to A or B beyond the two bounds. QED.
 from __future__ import annotations
 
 from certiformer.certificate import Triangle
-from certiformer.checker.problem import Problem
 from certiformer.checker.ridge_program import as_ridges
-from certiformer.checker.rules.refusal import Refused
 from certiformer.errors import BadInput
+from certiformer.kernel.problem import Problem
+from certiformer.kernel.refusal import Refused
 from certiformer.target import Program
 
 

@@ -37,7 +37,7 @@ Not certified
 
 Example
     >>> from fractions import Fraction
-    >>> from certiformer.checker.balls import working_precision
+    >>> from certiformer.kernel.balls import working_precision
     >>> from certiformer.checker.rules.lattice import first_order_moment
     >>> working_precision()
     >>> round(float(first_order_moment(Fraction(4))), 4)
@@ -54,13 +54,13 @@ from itertools import product
 from flint import arb
 
 from certiformer.certificate import Theorem as TheoremNode
-from certiformer.checker.balls import ZERO, BallDomain, ConstantAlgebra
 from certiformer.checker.jets import DerivativeBounds
-from certiformer.checker.problem import Problem
 from certiformer.checker.rules.grid import Grid
 from certiformer.checker.rules.grid_theorem import prove_on_grid
 from certiformer.checker.rules.lattice import first_order_moment
-from certiformer.checker.rules.refusal import Refused
+from certiformer.kernel.balls import ZERO, BallDomain, ConstantAlgebra
+from certiformer.kernel.problem import Problem
+from certiformer.kernel.refusal import Refused
 from certiformer.target import Program, fold
 from certiformer.theorem import Assumption, Theorem
 

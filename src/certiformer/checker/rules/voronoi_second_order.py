@@ -38,7 +38,7 @@ Not certified
 
 Example
     >>> from fractions import Fraction
-    >>> from certiformer.checker.balls import working_precision
+    >>> from certiformer.kernel.balls import working_precision
     >>> from certiformer.checker.rules.lattice import moments
     >>> working_precision()
     >>> constants = moments(Fraction(1), 3)
@@ -56,13 +56,13 @@ from itertools import product
 from flint import arb
 
 from certiformer.certificate import Theorem as TheoremNode
-from certiformer.checker.balls import HALF, ZERO, BallDomain
 from certiformer.checker.jets import DerivativeBounds, jets
-from certiformer.checker.problem import Problem
 from certiformer.checker.rules.grid import Grid
 from certiformer.checker.rules.grid_theorem import prove_on_grid
 from certiformer.checker.rules.lattice import moments
-from certiformer.checker.rules.refusal import Refused
+from certiformer.kernel.balls import HALF, ZERO, BallDomain
+from certiformer.kernel.problem import Problem
+from certiformer.kernel.refusal import Refused
 from certiformer.target import Program
 from certiformer.theorem import Assumption, Theorem
 

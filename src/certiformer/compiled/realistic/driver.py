@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from certiformer.certificate import CONFIG, MODEL
+from certiformer.certificate import CONFIG, MODEL, rounded_text
 from certiformer.compiled.files import CIRCUIT, PROGRAM
 from certiformer.compiled.realistic.basis import BASIS, Basis
 from certiformer.compiled.realistic.evidence import MOST, Evidence, Progress, measure
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 SAME = "with real numbers it is the same function as the compiled transformer: all weights were compared exactly"
 HARMLESS = (
-    "for every input, norms and rounding were proved to move what is decoded by at most {:.2g} of half the decoding margin,"
+    "for every input, norms and rounding were proved to move what is decoded by at most {} of half the decoding margin,"
     " the other half being left to the compiled transformer's own error"
 )
 
@@ -139,7 +139,7 @@ def apply(
         pins = pins_for(compiled, config.width, longer)
         config, tensors, paired = with_layer_norm(config, tensors, pins)
         basis = basis.then(paired)
-        proof = HARMLESS.format(pins.share) if pins.share <= 1.0 else ""
+        proof = HARMLESS.format(rounded_text(pins.share, up=True)) if pins.share <= 1.0 else ""
     before = tensors
     if noise:
         tensors, proof = with_noise(tensors, noise, seed), ""

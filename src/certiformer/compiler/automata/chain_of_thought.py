@@ -16,6 +16,7 @@ from __future__ import annotations
 import numpy as np
 
 from certiformer.compiler.automata.parts import SHARPNESS, Tensors, Units, attention, bits_of, head, signs
+from certiformer.compiler.room import require_room
 from certiformer.model.config import Block, Code, Config, FeedForward, Input, Readout
 from certiformer.target.automaton import Automaton
 
@@ -42,6 +43,7 @@ def chain_of_thought_automaton(automaton: Automaton, length: int, dtype: str) ->
         blocks=(Block(attention(bits, kinds), FeedForward(len(units))),),
         dtype=dtype,
     )
+    require_room(config, "take an automaton with fewer states or symbols, or a smaller --length")
     embed, codes, read = np.zeros((kinds + states, width)), np.zeros((rows, width)), np.zeros((width, outputs))
     embed[range(kinds), range(states, following)] = 1.0
     embed[range(kinds, kinds + states), range(states)] = 1.0

@@ -91,7 +91,7 @@ class CompiledAutomaton:
         return Result(accepted, names[-1], tuple(names[1:]), self._passes(len(symbols), method))
 
     def save(self, directory: str | Path, force: bool = False) -> Certificate:
-        """Write the folder of the automaton, with the certificate of the independent checker, which is returned."""
+        """Write the folder of the automaton, with the certificate of the checker, which is returned."""
         from certiformer.compiler.automata.store import save_automaton
 
         return save_automaton(self, directory, force)

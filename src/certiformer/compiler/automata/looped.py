@@ -15,6 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from certiformer.compiler.automata.parts import SHARPNESS, Tensors, Units, attention, bits_of, head, signs
+from certiformer.compiler.room import require_room
 from certiformer.errors import BadInput
 from certiformer.model.config import Block, Code, Config, FeedForward, Input, Readout
 from certiformer.target.automaton import Automaton
@@ -52,6 +53,7 @@ def looped_automaton(automaton: Automaton, length: int, dtype: str) -> tuple[Con
         loops=length,
         dtype=dtype,
     )
+    require_room(config, "take an automaton with fewer states or symbols")
     embed, codes, read = np.zeros((symbols + 1, width)), np.zeros((rows, width)), np.zeros((width, states + 1))
     embed[range(symbols), range(states, first)] = 1.0
     embed[symbols, [automaton.first, first]] = 1.0

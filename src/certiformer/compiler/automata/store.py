@@ -25,7 +25,7 @@ def automaton_files(compiled: CompiledAutomaton) -> dict[str, bytes]:
 
 
 def save_automaton(compiled: CompiledAutomaton, directory: str | Path, force: bool = False) -> Certificate:
-    """Write the folder, with the certificate of the independent checker, which is returned."""
+    """Write the folder, with the certificate of the checker, which is returned."""
     return save_computation(automaton_files(compiled), RULES[compiled.form], directory, force)
 
 

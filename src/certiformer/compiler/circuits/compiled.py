@@ -67,7 +67,7 @@ class CompiledCircuit:
         return files_of(self.config, self.tensors, GATES, self.circuit.to_text())
 
     def save(self, directory: str | Path, force: bool = False) -> Certificate:
-        """Write the folder, with the certificate of the independent checker, which is returned."""
+        """Write the folder, with the certificate of the checker, which is returned."""
         return save_computation(self.files(), RULE, directory, force)
 
 

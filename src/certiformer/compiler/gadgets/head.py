@@ -23,7 +23,7 @@ from certiformer.compiler.truth import truth_of
 from certiformer.construct.selector_width import start_weight
 from certiformer.rasp.facts import selects_one_value
 from certiformer.rasp.graph import Node
-from certiformer.rasp.value import identity
+from certiformer.rasp.value import identity, is_number
 
 if TYPE_CHECKING:
     from certiformer.compiler.extended_to_draft import Lowering
@@ -132,7 +132,7 @@ class HeadMaker:
         feature = code
         if mixed:
             feature = Feature(code.numbers, code.undefined, or_more=True)
-            held = Feature(held.numbers, self._far(value, code))
+            held = Feature(held.numbers, self._far(value, held, code))
         elif held.undefined is not None and code.undefined is not None:
             held = Feature(held.numbers, code.undefined)
         form = yield (value, held)
@@ -145,15 +145,15 @@ class HeadMaker:
         dips = not low.exact[value] and not copied
         return low.draft.with_start(form, default), DraftCell(number, feature, default, dips=dips)
 
-    def _far(self, value: int, code: Feature) -> Number:
+    def _far(self, value: int, held: Feature, code: Feature) -> Number:
         """One undefined among the selected must lift the mean to the undefined code: n (U - low) + low."""
-        smallest, _ = self.lowering.unlisted.bounds(value)
+        smallest = self.lowering.unlisted.bounds(value)[0] if held.numbers is None else min(held.numbers, default=0)
         return floor(self.lowering.extended.builder.length * ((code.undefined or 0) - smallest) + smallest) + 1
 
     def _default(self, node: Node, code: Feature) -> Number | None:
         values = node.values.values if node.values else None
-        if values is None:
-            return Fraction(node.constant)
+        if values is None:  # of numbers, so that a default that is none is never read
+            return Fraction(node.constant) if is_number(node.constant) else None
         wanted = identity(node.constant)
         place = next((p for p, x in enumerate(values) if x == node.constant and identity(x) == wanted), None)
         return None if place is None or code.numbers is None else code.numbers[place]

@@ -16,6 +16,7 @@ import numpy as np
 from jaxtyping import Int
 
 from certiformer.compiler.linear_form import Number
+from certiformer.compiler.twins import ONE_KIND
 from certiformer.errors import BadInput
 
 SMALL = ((1, 1), (1, -1), (2, 1), (1, 2), (2, -1), (1, -2), (3, 1), (1, 3), (3, -1), (1, -3), (1, 0), (0, 1))
@@ -78,7 +79,7 @@ def choose_ridge(x: Sequence[Number], y: Sequence[Number], f: Grid) -> Ridge:
             if found[0] <= 2:
                 break
     if best is None:  # the last candidates separate all pairs of different numbers
-        raise BadInput("a table tells True from 1 (or False from 0) in what is a mean of both; use numbers only")
+        raise BadInput(f"a table tells True from 1 (or False from 0) in what may be a mean; {ONE_KIND}")
     _, (a, b), s, values = best
     s, values = _corners(s, values)
     # s counts in steps of 1 / (a common multiple of both scales), so that its own numbers stay integers.
@@ -127,7 +128,7 @@ def _along(a: int, b: int, xs: np.ndarray, ys: np.ndarray, f: np.ndarray) -> tup
 def _by_place(s: Int[np.ndarray, " n"], values: Int[np.ndarray, " n"]) -> tuple[np.ndarray, np.ndarray] | None:
     """The different s in order and the value of each; None when one has two. For s that lie close together."""
     low = s.min()
-    at = s - low
+    at = (s - low).astype(np.int64)  # small, also where a factor 0 stands before integers beyond int64
     held, used = np.zeros(int(at.max()) + 1, values.dtype), np.zeros(int(at.max()) + 1, bool)
     held[at], used[at] = values, True
     if (held[at] != values).any():

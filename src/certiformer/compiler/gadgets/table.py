@@ -14,6 +14,7 @@ from certiformer.compiler.draft import DraftCell, DraftTable, Feature
 from certiformer.compiler.features import entries, like
 from certiformer.compiler.gadgets.ridge import Grid, additive, choose_ridge
 from certiformer.compiler.linear_form import Form, Number
+from certiformer.compiler.twins import ONE_KIND
 from certiformer.construct.selector_width import inverse_points
 from certiformer.construct.table_units import interpolated
 from certiformer.errors import BadInput
@@ -151,5 +152,5 @@ class TableMaker:
 def _distinct(at: list[Number], held: list[Number], name: str) -> Points:
     points = dict(zip(at, held, strict=True))
     if len(points) < len(at) and any(points[s] != f for s, f in zip(at, held, strict=True)):
-        raise BadInput(f"{name} tells True from 1 (or False from 0) in what is a mean of both; use numbers only")
+        raise BadInput(f"{name} tells True from 1 (or False from 0) in what may be a mean; {ONE_KIND}")
     return list(points.items())

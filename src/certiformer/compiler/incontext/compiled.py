@@ -98,7 +98,7 @@ def compile_learner(learner: Learner) -> CompiledLearner:
 
 
 def save_learner(compiled: CompiledLearner, directory: str | Path, force: bool = False) -> Certificate:
-    """Write the folder, with the certificate of the independent checker, which is returned."""
+    """Write the folder, with the certificate of the checker, which is returned."""
     return save_computation(compiled.files(), compiled.learner.rule, directory, force)
 
 

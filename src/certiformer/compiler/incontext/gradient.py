@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from fractions import Fraction
 from math import ceil, inf, isfinite, log2, log10, nextafter
 from typing import Any
 
@@ -16,14 +15,14 @@ import numpy as np
 from jaxtyping import Float
 
 from certiformer.checker.rules.in_context_gradient import run_bound
-from certiformer.checker.rules.refusal import Refused
 from certiformer.compiler.incontext.determined import require_box, require_determined
 from certiformer.compiler.incontext.request import Request
 from certiformer.compiler.incontext.schedule import chebyshev, in_type
 from certiformer.compiler.incontext.weights import build as build
 from certiformer.errors import BadInput
-from certiformer.target.learner import require_count
-from certiformer.target.least_squares import MAX_FEATURES, LeastSquares
+from certiformer.kernel.refusal import Refused
+from certiformer.target.learner import larger_reading, require_count, written
+from certiformer.target.least_squares import MAX_FEATURES, MAX_LAYERS, LeastSquares
 
 SINKS = {"float64": 36.0, "float32": 20.0, "bfloat16": 10.0}
 UNITS = {"float64": 2.0**-53, "float32": 2.0**-24, "bfloat16": 2.0**-8}
@@ -36,8 +35,7 @@ def describe(request: Request) -> LeastSquares:
     """Gradient descent as the flags ask for it: equal steps, or Chebyshev's for the eigenvalues of --spectrum."""
     request.refuse("strength", "error", "margin", "validation")
     layers = 1 if request.layers is None else request.layers
-    if layers < 1:
-        raise BadInput(f"--layers is a positive number, not {layers}")
+    require_layers(layers)
     low, high = spectrum_of(request, (0.0, largest_eigenvalue(request.features, request.bound, 0.0)))
     schedule = request.schedule or "constant"
     if schedule == "whitening":
@@ -45,10 +43,19 @@ def describe(request: Request) -> LeastSquares:
     if schedule == "chebyshev":
         if request.spectrum is None or request.step is not None:
             raise BadInput("the steps of Chebyshev come from --spectrum LOW HIGH, and need no --step")
+        if low == 0:
+            raise BadInput("the steps of Chebyshev need a LOW above 0; for LOW 0 leave out --schedule, or use ridge")
         steps = chebyshev(low, high, layers)
     else:
         steps = (step_of(request, 1.0 / high),) * layers
     return settle(record(request, "gd", steps, (0.0,) * layers, 0.0, low, high), request.tolerance, run_bound)
+
+
+def require_layers(layers: int) -> None:
+    """Refuse a number of layers before a step is made for each of them."""
+    if layers < 1:
+        raise BadInput(f"--layers is a positive number, not {layers}")
+    require_count(layers, "the number of layers", MAX_LAYERS)
 
 
 def largest_eigenvalue(features: int, bound: float, strength: float) -> float:
@@ -56,19 +63,25 @@ def largest_eigenvalue(features: int, bound: float, strength: float) -> float:
     require_count(features, "the number of features", MAX_FEATURES)
     if not SMALLEST <= bound <= 1 / SMALLEST:  # NaN is refused, too
         raise BadInput(f"--bound is a number from {SMALLEST:g} to {1 / SMALLEST:g}, not {bound:g}")
-    exact = Fraction(strength) + features * Fraction(bound) ** 2
-    rounded = float(exact)
-    return rounded if Fraction(rounded) >= exact else nextafter(rounded, inf)
+    return trace_of_box(features, bound, strength)
+
+
+def trace_of_box(features: int, bound: float, strength: float = 0.0) -> float:
+    """strength + features bound^2, rounded up; infinite where no float is that large."""
+    exact = written(strength) + features * larger_reading(bound) ** 2
+    try:
+        rounded = float(exact)
+    except OverflowError:
+        return inf
+    return rounded if larger_reading(rounded) >= exact else nextafter(rounded, inf)
 
 
 def spectrum_of(request: Request, default: tuple[float, float]) -> tuple[float, float]:
-    """The range of eigenvalues, checked."""
-    low, high = default if request.spectrum is None else request.spectrum
+    """The range of eigenvalues, checked; a LOW of 0 is the least that any context has, which `default` begins with."""
+    low, high = request.eigenvalues() or default
     if not (isfinite(low) and isfinite(high) and 0 <= low < high):
         raise BadInput(f"--spectrum is LOW HIGH with 0 <= LOW < HIGH, not {low:g} {high:g}")
-    if request.spectrum is not None and low == 0:
-        raise BadInput("--spectrum begins above 0; without it all contexts of the box are covered")
-    return low, high
+    return low or default[0], high
 
 
 def step_of(request: Request, default: float) -> float:
@@ -105,7 +118,7 @@ def record(
         request.looped,
         in_type(steps, request.dtype),
         in_type(whiten, request.dtype),
-        in_type((strength,), request.dtype)[0],
+        strength,
         low,
         high,
         small,

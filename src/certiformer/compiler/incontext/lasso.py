@@ -22,7 +22,7 @@ def describe(request: Request) -> ReluLearner:
     """The description that the flags ask for; --strength is the factor of the sum of absolute weights.
 
     >>> describe(Request(learner="lasso", features=2, rows=8, strength="0.25", layers=9)).algorithm
-    'proximal gradient steps for the Lasso of strength 0.25'
+    'proximal gradient steps of size 0.5 for the Lasso of strength 0.25'
     """
     request.refuse(*FOREIGN)
     return relu_learner(request, "relu-lasso", penalty=one_strength(request, needed=True))

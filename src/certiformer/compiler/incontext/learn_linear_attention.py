@@ -56,8 +56,8 @@ import numpy as np
 from flint import arb, nmod_mat
 from jaxtyping import Float
 
-from certiformer.checker.balls import working_precision
 from certiformer.errors import BadInput
+from certiformer.kernel.balls import working_precision
 from certiformer.model.config import Attention, Block, Config, Heads, Input, Readout
 from certiformer.theorem import Assumption, Theorem
 

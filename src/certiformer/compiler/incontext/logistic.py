@@ -26,9 +26,9 @@ ERROR = 1e-3  # of the polygon: 20 heads
 def describe(request: Request) -> ReluLearner:
     """The description that the flags ask for; without --strength there is no penalty.
 
-    >>> learner = describe(Request(learner="logistic", features=2, rows=8, strength="0.5", layers=9))
+    >>> learner = describe(Request(learner="logistic", features=2, rows=8, strength="0.5", layers=9, step=1.0))
     >>> learner.algorithm, len(learner.knots)
-    ('gradient steps for logistic regression with a ridge of strength 0.5', 20)
+    ('gradient steps of size 1 for logistic regression with a ridge of strength 0.5', 20)
     """
     request.refuse("schedule", "attention", "looped", "margin", "validation")
     knots, bends = polygon(ERROR if request.error is None else request.error, request.dtype)

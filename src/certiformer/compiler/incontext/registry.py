@@ -50,6 +50,6 @@ def describe(request: Request) -> Learner:
 
     >>> describe(Request(learner="gd", features=2, rows=20, layers=5)).sentence
     'On every context of 1 to 20 rows with 2 features, |x| <= 1 and |y| <= 1, 5 layers predict what 5 steps of gradient \
-descent predict, exactly, in real arithmetic, and in a run in float64 to 1e-12.'
+descent of size 0.5 predict, exactly, in real arithmetic, and in a run in float64 to 1e-12.'
     """
     return module_of(request.learner).describe(request)

@@ -25,8 +25,8 @@ FOREIGN = ("schedule", "attention", "looped", "error", "margin", "validation")
 def describe(request: Request) -> ReluLearner:
     """The description that the flags ask for; without --strength there is no penalty.
 
-    >>> describe(Request(learner="relu", features=2, rows=8, strength="0.5", layers=9)).algorithm
-    'gradient steps for least squares with a ridge of strength 0.5'
+    >>> describe(Request(learner="relu", features=2, rows=8, strength="0.5", layers=9, step=0.5)).algorithm
+    'gradient steps of size 0.5 for least squares with a ridge of strength 0.5'
     """
     request.refuse(*FOREIGN)
     return relu_learner(request, "relu-least-squares", strength=one_strength(request, needed=False))

@@ -34,6 +34,7 @@ from certiformer.compiler.incontext.sparse_weights import (
     group_tensors,
     unit_tensors,
 )
+from certiformer.compiler.room import require_room
 from certiformer.model.config import Attention, Block, Config, FeedForward, Heads, Input, Readout
 from certiformer.target.relu_learner import ReluLearner
 
@@ -78,6 +79,7 @@ def relu_network(learner: ReluLearner) -> tuple[Config, Tensors]:
         loops=learner.steps,
         dtype=learner.dtype,
     )
+    require_room(config, "take fewer --features")
     bias, readout = np.zeros(at.width), np.zeros((at.width, len(read)))
     bias[at.one] = 1.0
     readout[read, range(len(read))] = 1.0

@@ -12,6 +12,7 @@ import math
 
 import numpy as np
 
+from certiformer.compiler.incontext.gradient import trace_of_box
 from certiformer.compiler.incontext.request import Request
 from certiformer.errors import BadInput
 from certiformer.target.learner import require_count, require_number
@@ -55,9 +56,10 @@ def spectrum_of(request: Request) -> tuple[float, float]:
     """The eigenvalues that are asked for; by default those of every context of the box."""
     require_count(request.features, "the number of features", MAX_FEATURES)
     require_number(float(request.bound), "the bound of the features")
-    if request.spectrum is None:
-        return 0.0, float(request.features * request.bound * request.bound)
-    low, high = map(float, request.spectrum)
+    given = request.eigenvalues()
+    if given is None:
+        return 0.0, trace_of_box(request.features, float(request.bound))
+    low, high = given
     if not 0 <= low <= high < math.inf or high == 0:
         raise BadInput(f"--spectrum LOW HIGH has 0 <= LOW <= HIGH and HIGH above 0, not {low:g} and {high:g}")
     return low, high

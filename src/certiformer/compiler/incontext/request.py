@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from certiformer.errors import BadInput
 
+ROUNDING = 1e-12  # of the largest eigenvalue: d features cost a few d 2^-53, and there are at most 1000
+
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
@@ -35,6 +37,19 @@ class Request:
         for name in names:
             if getattr(self, name) not in (None, False):
                 raise BadInput(f"--{name.replace('_', '-')} is not for the learner {self.learner}")
+
+    def eigenvalues(self) -> tuple[float, float] | None:
+        """--spectrum, with 0 for a LOW that differs from it by no more than a computation of eigenvalues may err.
+
+        The matrix is never negative, so a LOW of -1e-17 is a user's 0, and one of 1e-17 may be.
+
+        >>> Request(learner="relu", features=2, spectrum=(-1.75e-17, 1.2)).eigenvalues()
+        (0.0, 1.2)
+        """
+        if self.spectrum is None:
+            return None
+        low, high = map(float, self.spectrum)
+        return (0.0 if abs(low) <= ROUNDING * high else low), high
 
     def strengths(self, default: str | None = None) -> tuple[float, ...]:
         """The numbers of --strength, with commas between them."""

@@ -10,7 +10,14 @@ from __future__ import annotations
 from certiformer.checker.rules.in_context_ridge import ridge_bounds
 from certiformer.compiler.incontext.gradient import explicit as explicit
 from certiformer.compiler.incontext.gradient import facts as facts
-from certiformer.compiler.incontext.gradient import largest_eigenvalue, record, settle, spectrum_of, step_of
+from certiformer.compiler.incontext.gradient import (
+    largest_eigenvalue,
+    record,
+    require_layers,
+    settle,
+    spectrum_of,
+    step_of,
+)
 from certiformer.compiler.incontext.gradient import points as points
 from certiformer.compiler.incontext.gradient import refuse as refuse
 from certiformer.compiler.incontext.gradient import remarks as remarks
@@ -30,7 +37,7 @@ def describe(request: Request) -> LeastSquares:
     strengths = request.strengths()
     if len(strengths) != 1:
         raise BadInput("ridge has one --strength; the learner select takes several")
-    strength = in_type(strengths, request.dtype)[0]
+    strength = strengths[0]
     low, high = spectrum_of(request, (strength, largest_eigenvalue(request.features, request.bound, strength)))
     if high <= strength:
         raise BadInput(
@@ -38,8 +45,7 @@ def describe(request: Request) -> LeastSquares:
         )
     schedule = request.schedule or ("constant" if _plain(request) else "whitening")
     layers = request.layers if request.layers is not None else _layers(low, high, schedule)
-    if layers < 1:
-        raise BadInput(f"--layers is a positive number, not {layers}")
+    require_layers(layers)
     if request.step is not None and schedule != "constant":
         raise BadInput(f"the steps of the schedule {schedule} come from the spectrum; --step is for constant")
     whiten = (0.0,) * layers
@@ -50,7 +56,8 @@ def describe(request: Request) -> LeastSquares:
     else:
         steps = (step_of(request, constant(low, high, 1)[0]),) * layers
     learner = record(request, "ridge", steps, whiten, strength, low, high)
-    return settle(learner, request.tolerance, lambda found: sum(ridge_bounds(found)[1:]))
+    held = in_type(strengths, request.dtype)[0]
+    return settle(learner, request.tolerance, lambda found: sum(ridge_bounds(found, held=held)[1:]))
 
 
 def _plain(request: Request) -> bool:

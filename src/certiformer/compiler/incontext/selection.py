@@ -27,7 +27,7 @@ def describe(request: Request) -> Selection:
     """The description that the flags ask for; --margin is rounded down to a power of two.
 
     >>> describe(Request(learner="select", features=2, rows=8, strength="0.5,2", layers=9)).strengths
-    (0.5, 2.0)
+    (Fraction(1, 2), Fraction(2, 1))
     """
     request.refuse("schedule", "attention", "looped", "error")
     strengths = request.strengths(STRENGTHS)
@@ -62,14 +62,14 @@ def refuse(learner: Selection, x: np.ndarray, y: np.ndarray, queries: np.ndarray
 
 def facts(learner: Selection, x: np.ndarray, y: np.ndarray, outputs: np.ndarray) -> dict[str, Any]:
     """The losses on the validation rows, the share of each strength in the answer, and the strength that was chosen."""
-    count = len(learner.rates)
+    count, strengths = len(learner.rates), [float(strength) for strength in learner.strengths]
     shares, losses = outputs[0, 1 : 1 + count], outputs[0, 1 + count :]
     best = int(np.argmin(losses))
     first, second = np.sort(losses)[:2]
     return {
-        "strengths": list(learner.strengths),
+        "strengths": strengths,
         "losses": [float(loss) for loss in losses],
         "shares": [float(share) for share in shares],
         "lead": float(second - first),
-        "chosen": learner.strengths[best] if shares[best] == 1.0 else None,
+        "chosen": strengths[best] if shares[best] == 1.0 else None,
     }

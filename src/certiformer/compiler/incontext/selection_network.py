@@ -32,6 +32,7 @@ from certiformer.compiler.incontext.sparse_weights import (
     group_tensors,
     unit_tensors,
 )
+from certiformer.compiler.room import require_room
 from certiformer.model.config import Attention, Block, Config, FeedForward, Heads, Input, Readout
 from certiformer.target.selection import Selection
 
@@ -67,15 +68,10 @@ def selection_network(learner: Selection) -> tuple[Config, Tensors]:
         3: [Unit({at.query: 1.0, at.excess[k]: -1.0}, {at.bid[k]: 1.0}) for k in range(count)],
         4: _shares(at, count),
     }
-    tensors = _ends(at, count)
     blocks = []
     for block in range(6):
-        for index, (key, value, heads) in enumerate(groups.get(block, [])):
-            tensors |= group_tensors(block, index, at.width, key, value, heads)
         sizes = tuple(Heads(len(heads), key, value) for key, value, heads in groups.get(block, []))
         attention = Attention(sizes, kind="relu", scale="unit") if sizes else None
-        if block in units:
-            tensors |= unit_tensors(block, at.width, units[block])
         blocks.append(Block(attention, FeedForward(len(units[block])) if block in units else None))
     config = Config(
         Input("continuous", tokens=learner.rows + 1, width=at.inputs),
@@ -86,6 +82,13 @@ def selection_network(learner: Selection) -> tuple[Config, Tensors]:
         loops=learner.steps,
         dtype=learner.dtype,
     )
+    require_room(config, "take fewer --features or strengths")
+    tensors = _ends(at, count)
+    for block in range(6):
+        for index, (key, value, heads) in enumerate(groups.get(block, [])):
+            tensors |= group_tensors(block, index, at.width, key, value, heads)
+        if block in units:
+            tensors |= unit_tensors(block, at.width, units[block])
     return config, tensors
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from certiformer.compiler.room import require_room
 from certiformer.model.config import Attention, Block, Config, Heads, Input, Readout
 from certiformer.target.least_squares import LeastSquares
 
@@ -36,6 +37,7 @@ def build(learner: LeastSquares) -> tuple[Config, dict[str, np.ndarray]]:
         loops=learner.layers if learner.looped else 1,
         dtype=learner.dtype,
     )
+    require_room(config, "take fewer --features or --layers")
     bias, read = np.zeros(width), np.zeros((width, 1))
     read[2 * d, 0] = -1.0
     if pair:

@@ -92,7 +92,7 @@ class CompiledMachine:
         return float(np.max(np.minimum(np.abs(stream), np.abs(stream - 1.0))))
 
     def save(self, directory: str | Path, force: bool = False) -> Certificate:
-        """Write the folder of the machine, with the certificate of the independent checker, which is returned."""
+        """Write the folder of the machine, with the certificate of the checker, which is returned."""
         from certiformer.compiler.machines.store import save_machine
 
         return save_machine(self, directory, force)

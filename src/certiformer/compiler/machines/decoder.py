@@ -132,5 +132,5 @@ class Decoder(ABC):
         return files_of(self.config, self.tensors, MACHINE, self.machine.to_text())
 
     def save(self, directory: str | Path, force: bool = False) -> Certificate:
-        """Write the folder, with the certificate of the independent checker, which is returned."""
+        """Write the folder, with the certificate of the checker, which is returned."""
         return save_computation(self.files(), self.rule, directory, force)

@@ -28,6 +28,7 @@ import numpy as np
 from jaxtyping import Float
 
 from certiformer.compiler.machines.layout import Layout, cell_signs
+from certiformer.compiler.room import require_room
 from certiformer.model.config import Attention, Block, Code, Config, FeedForward, Heads, Input, Readout
 from certiformer.target.machine import Machine
 
@@ -71,6 +72,7 @@ def looped_block(machine: Machine, layout: Layout, dtype: str) -> tuple[Config, 
         blocks=(Block(Attention((Heads(2, layout.bits, layout.states),), scale="unit"), FeedForward(len(units.ins))),),
         dtype=dtype,
     )
+    require_room(config, "take a smaller --tape")
     read = np.eye(layout.width, layout.outputs)
     tensors = {
         "embed.weight": _embedding(layout),

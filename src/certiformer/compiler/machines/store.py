@@ -25,7 +25,7 @@ def machine_files(compiled: CompiledMachine) -> dict[str, bytes]:
 
 
 def save_machine(compiled: CompiledMachine, directory: str | Path, force: bool = False) -> Certificate:
-    """Write the folder, with the certificate of the independent checker, which is returned."""
+    """Write the folder, with the certificate of the checker, which is returned."""
     return save_computation(machine_files(compiled), RULE, directory, force)
 
 

@@ -1,0 +1,343 @@
+"""Taylor forms of the checker against values of 200 digits: no value may lie outside of what a form says.
+
+Formulas are drawn over the whole language, boxes from points to wide ones, orders from 0 to 8. Points are the centre,
+corners, random ones, and the worst of many by floats, which is where the remainder is tight. `violated` has no
+tolerance.
+"""
+
+from __future__ import annotations
+
+import random
+from fractions import Fraction
+
+import numpy as np
+from _soundness_exact import Model, Singular, Undecided, _fmpq, exact, float_values, floats, precisely, value
+from flint import arb, fmpq
+
+UNARY = ("neg", "sqrt", "exp", "log", "sin", "cos", "tan", "tanh", "atan", "erf", "abs")
+BINARY = ("add", "sub", "mul", "div", "min", "max")
+
+
+def draw_program(rng: random.Random, inputs: int) -> dict:
+    """A formula of a few operations."""
+    nodes: list[list] = [["var", i] for i in range(inputs)]
+    nodes.append(["const", rng.choice(("1", "-1", "1/2", "3", "pi", "e", "0", "1/10", "-7/3"))])
+    for _ in range(rng.randint(1, 7)):
+        last = len(nodes) - 1
+
+        def one(last: int = last) -> int:
+            return last if rng.random() < 0.6 else rng.randrange(last + 1)
+
+        kind = rng.random()
+        if kind < 0.4:
+            nodes.append([rng.choice(UNARY), one()])
+        elif kind < 0.8:
+            nodes.append([rng.choice(BINARY), one(), one()])
+        elif kind < 0.9:
+            nodes.append(["pow", one(), rng.choice((0, 1, 2, 3, 5))])
+        elif kind < 0.95:
+            nodes.append(["where", rng.choice(("lt", "le")), one(), one(), one(), one()])
+        else:  # what has no value somewhere may be hidden in a condition that is always true
+            nodes.append(["pow", one(), 0])
+            nodes.append(["const", "2"])
+            nodes.append(["where", "lt", len(nodes) - 2, len(nodes) - 1, one(), one()])
+    return {"inputs": inputs, "nodes": nodes, "outputs": [len(nodes) - 1]}
+
+
+def draw_box(rng: random.Random, inputs: int) -> tuple[list[float], list[float]]:
+    centre = [rng.choice((rng.uniform(-2, 2), rng.uniform(0, 3), float(rng.randint(-2, 2)))) for _ in range(inputs)]
+    radius = [rng.choice((0.0, 10 ** rng.uniform(-9, 0), 10 ** rng.uniform(-3, 0.5), 0.5, 1.0)) for _ in range(inputs)]
+    return centre, radius
+
+
+def places(rng: random.Random, inputs: int, residual) -> list[list[float]]:
+    """Places e in [-1, 1]^D, as exact doubles."""
+    chosen = [[float(rng.choice((-1, 1))) for _ in range(inputs)], [rng.uniform(-1, 1) for _ in range(inputs)]]
+    many = np.array([[rng.uniform(-1, 1) for _ in range(inputs)] for _ in range(30)])
+    with np.errstate(all="ignore"):
+        sizes = np.nan_to_num(residual(many), nan=0.0, posinf=0.0)
+    chosen.append(many[int(sizes.argmax())].tolist())
+    if rng.random() < 0.3:
+        chosen.append([0.0] * inputs)
+    return chosen
+
+
+def violated(form, e: list[float], found: arb | None) -> str:
+    """Why a value (None: there is none) contradicts a form at the place e; empty if it does not."""
+    if form.singular:
+        return ""
+    if found is None:
+        return "there is no value, and the form does not say so"
+    with precisely():
+        total = arb(0)
+        for i, c in form.coef.items():
+            term = c
+            for t, power in zip(e, form.table.monomials[i], strict=True):
+                for _ in range(power):
+                    term = term * arb(t)
+            total = total + term
+        if abs(found - total) > form.rem:
+            return (
+                f"at e={e} the value {found.str(20)} is not within {form.rem.str(5)} of the polynomial {total.str(20)}"
+            )
+        if found < form.low or found > form.high:
+            return f"at e={e} the value {found.str(20)} is outside [{form.low.str(20)}, {form.high.str(20)}]"
+    return ""
+
+
+def polynomial(form, many: np.ndarray) -> np.ndarray:
+    total = np.zeros(len(many))
+    for i, c in form.coef.items():
+        total = total + float(c.mid()) * np.prod(many ** np.array(form.table.monomials[i]), axis=1)
+    return total
+
+
+def point_of(centre: list[float], radius: list[float], e: list[float]) -> list[Fraction]:
+    return [Fraction(c) + Fraction(r) * Fraction(t) for c, r, t in zip(centre, radius, e, strict=True)]
+
+
+def formula(rng: random.Random) -> str:
+    """One formula on one box."""
+    from certiformer.kernel.balls import Box, working_precision
+    from certiformer.kernel.functions import target_forms
+    from certiformer.target import Program
+
+    working_precision()
+    inputs = rng.choice((1, 1, 2, 3))
+    program, (centre, radius), order = (
+        draw_program(rng, inputs),
+        draw_box(rng, inputs),
+        rng.choice((0, 1, 2, 3, 4, 6, 8)),
+    )
+    order = min(order, 4) if inputs > 1 else order
+    box = Box(tuple(map(arb, centre)), tuple(map(arb, radius)))
+    (form,) = target_forms(Program.from_json(program), box, order)
+
+    def residual(many: np.ndarray) -> np.ndarray:
+        return np.abs(float_values(program, np.array(centre) + np.array(radius) * many)[:, 0] - polynomial(form, many))
+
+    for e in places(rng, inputs, residual) if not form.singular else []:
+        try:
+            found = value(program, point_of(centre, radius, e))[0]
+        except Singular:
+            found = None
+        except Undecided:
+            continue
+        wrong = violated(form, e, found)
+        if wrong:
+            return f"{program} on {centre} +- {radius}, order {order}: {wrong}"
+    return ""
+
+
+def derivatives(rng: random.Random) -> str:
+    """Jets and series of a formula on a box: where they call it smooth, it has values that change as they say."""
+    from certiformer.checker.derivatives import series
+    from certiformer.checker.jets import jets
+    from certiformer.kernel.balls import working_precision
+    from certiformer.kernel.taylor import table
+    from certiformer.target import Program
+
+    working_precision()
+    inputs = rng.choice((1, 1, 2))
+    program, (centre, radius) = draw_program(rng, inputs), draw_box(rng, inputs)
+    values = [arb(c, r) for c, r in zip(centre, radius, strict=True)]
+    (jet,) = jets(Program.from_json(program), values, 2)
+    (found,) = series(Program.from_json(program), values, 2)
+    tab = table(inputs, 2)
+    e = [rng.choice((-1.0, 1.0, rng.uniform(-1, 1))) for _ in range(inputs)]
+    step = [rng.uniform(-1, 1) * (1 - abs(t)) for t in e] if rng.random() < 0.5 else [-2 * t for t in e]
+    far = [a + b for a, b in zip(e, step, strict=True)]
+    middle = [(Fraction(a) + Fraction(b)) / 2 for a, b in zip(e, far, strict=True)]  # exactly: a line must not bend
+    places_ = [e, middle, far]
+    at = []
+    for place in places_:
+        if any(abs(t) > 1 for t in place):
+            return ""
+        try:
+            at.append(value(program, point_of(centre, radius, place))[0])
+        except Singular:
+            at.append(None)
+        except Undecided:
+            return ""
+    name = f"{program} on {centre} +- {radius}"
+    with precisely():
+        moved = [
+            arb(_fmpq((Fraction(b) - Fraction(a)) * Fraction(r))) for a, b, r in zip(e, places_[2], radius, strict=True)
+        ]
+        for which, smooth, whole, slopes in (
+            ("jet", jet.smooth, jet.value, jet.grad),
+            ("series", 2 * found.smooth, found.value, [found.coef.get(tab.axis[i], arb(0)) for i in range(inputs)]),
+        ):
+            if smooth < 1:
+                continue
+            if any(v is None for v in at):
+                return f"{name}: the {which} says that it is smooth, and there is no value at one of {places_}"
+            if any(not whole.overlaps(v) for v in at) and whole.is_finite():
+                return f"{name}: a value lies outside of the {which}'s"
+            most = sum((g.abs_upper() * abs(m) for g, m in zip(slopes, moved, strict=True)), arb(0))
+            if abs(at[2] - at[0]) > most:
+                return f"{name}: it changes by more than the slopes of the {which} allow between {e} and {places_[2]}"
+            if smooth == 2:
+                bend = arb(0)
+                for i in range(inputs):
+                    for j in range(i, inputs):
+                        size = (
+                            jet.hess[i, j]
+                            if which == "jet"
+                            else found.coef.get(tab.product[tab.axis[i]][tab.axis[j]], arb(0))
+                        )
+                        times = (1 if i == j else 2) if which == "jet" else 2
+                        bend = bend + times * size.abs_upper() * abs(moved[i] * moved[j])
+                if abs(at[2] - 2 * at[1] + at[0]) > bend / 4:
+                    return f"{name}: it bends by more than the {which} allows between {e} and {places_[2]}"
+    return ""
+
+
+def draw_network(rng: random.Random) -> Model:
+    """A small transformer with continuous inputs and random weights, of any kind of attention, norm and read-out."""
+    tokens, size, width = rng.randint(1, 3), rng.randint(1, 2), rng.randint(2, 4)
+    registers, outputs = rng.choice((0, 0, 1, 3)), rng.randint(1, 2)
+    numbers = np.random.default_rng(rng.getrandbits(32))
+    scale = rng.choice((0.5, 1.0, 2.0))
+    tensors: dict[str, np.ndarray] = {}
+
+    def tensor(name: str, *shape: int) -> None:
+        tensors[name] = np.round(numbers.normal(0, scale, shape) * 64) / 64
+
+    tensor("embed.weight", size, width)
+    tensor("embed.bias", width)
+    if registers:
+        tensor("registers", registers, width)
+    code = rng.choice(({"kind": "none"}, {"kind": "circle", "offset": 0, "period": tokens}, {"kind": "table"},
+                       {"kind": "sinusoidal", "offset": 0, "width": width}))  # fmt: skip
+    if code["kind"] == "table":
+        tensor("code.table", tokens, width)
+    total, blocks = tokens + registers, []
+    for b in range(rng.choice((1, 1, 2))):
+        attention, ffn, norm = None, None, None
+        if rng.random() < 0.8:
+            key, v, count = rng.randint(1, 2), rng.randint(1, 2), rng.randint(1, 2)
+            attention = {
+                "kind": rng.choice(("softmax", "softmax", "softmax", "linear", "relu")),
+                "heads": [{"count": count, "key": key, "value": v}], "bias": rng.random() < 0.3,
+                "scale": rng.choice(("unit", "inverse-sqrt")), "mask": rng.choice(("none", "none", "causal")),
+                "score_bias": rng.choice(("none", "none", "table", "toeplitz")), "residual": rng.random() < 0.8,
+            }  # fmt: skip
+            p = f"blocks.{b}.attention.groups.0"
+            for role, second in (("query", key), ("key", key), ("value", v)):
+                tensor(f"{p}.{role}", count, width, second)
+                if attention["bias"]:
+                    tensor(f"{p}.{role}_bias", count, second)
+            tensor(f"{p}.output", count, v, width)
+            if attention["bias"]:
+                tensor(f"blocks.{b}.attention.output_bias", width)
+            if attention["score_bias"] != "none":
+                tensor(
+                    f"{p}.score_bias",
+                    count,
+                    *((total, total) if attention["score_bias"] == "table" else (2 * total - 1,)),
+                )
+        if attention is None or rng.random() < 0.6:
+            hidden = rng.randint(1, 4)
+            ffn = {"kind": rng.choice(("relu", "gelu", "identity")), "width": hidden, "residual": rng.random() < 0.8}
+            tensor(f"blocks.{b}.ffn.up", width, hidden)
+            tensor(f"blocks.{b}.ffn.up_bias", hidden)
+            tensor(f"blocks.{b}.ffn.down", hidden, width)
+            tensor(f"blocks.{b}.ffn.down_bias", width)
+        if rng.random() < 0.25:
+            norm = {"kind": "layer", "place": rng.choice(("pre", "post")), "epsilon": rng.choice((1e-5, 0.125))}
+            for part in ("attention", "ffn"):
+                if (attention if part == "attention" else ffn) is not None:
+                    tensor(f"blocks.{b}.norm.{part}.scale", width)
+                    tensor(f"blocks.{b}.norm.{part}.shift", width)
+        blocks.append({"attention": attention, "ffn": ffn, "norm": norm})
+    tensor("readout.weight", width, outputs)
+    tensor("readout.bias", outputs)
+    readout = rng.choice(({"kind": "token", "token": 0}, {"kind": "mean"}, {"kind": "sum"}, {"kind": "all"}))
+    config = {
+        "format": "certiformer-model-1", "dtype": "float64",
+        "input": {"kind": "continuous", "tokens": tokens, "width": size},
+        "width": width, "registers": registers, "code": code, "blocks": blocks, "loops": rng.choice((1, 1, 2)),
+        "readout": readout, "outputs": outputs,
+    }  # fmt: skip
+    return Model(config, tensors)
+
+
+def network(rng: random.Random) -> str:
+    """One random transformer on one box; also through `as_prototypes` where the checker takes that way."""
+    from certiformer.errors import BadInput
+    from certiformer.kernel.affine_softmax import as_prototypes
+    from certiformer.kernel.balls import Box, working_precision
+    from certiformer.kernel.configuration import check_config
+    from certiformer.kernel.network import Network
+    from certiformer.kernel.refusal import Refused
+    from certiformer.kernel.weights import Tensor
+
+    working_precision()
+    model = draw_prototypes(rng) if rng.random() < 0.4 else draw_network(rng)
+    config = check_config(model.config)
+    tensors = {name: Tensor(t.shape, t.astype(float).ravel().tolist()) for name, t in model.tensors.items()}
+    inputs = config["input"]["tokens"] * config["input"]["width"]
+    centre, radius = draw_box(rng, inputs)
+    order = rng.choice((0, 1, 2, 3)) if inputs < 4 else rng.choice((0, 1, 2))
+    box = Box(tuple(map(arb, centre)), tuple(map(arb, radius)))
+    try:
+        read = Network(model.config, tensors)
+        function = as_prototypes(read) or read
+        forms = function.restrict(box).forms(box, order)
+    except (Refused, BadInput):
+        return ""
+    output = rng.randrange(len(forms))
+    form = forms[output]
+
+    def residual(many: np.ndarray) -> np.ndarray:
+        points = np.array(centre) + np.array(radius) * many
+        return np.abs(floats(model, points)[:, output] - polynomial(form, many))
+
+    for e in places(rng, inputs, residual)[1:] if not form.singular else []:
+        try:
+            found = exact(model, point_of(centre, radius, e))[output]
+        except Undecided:
+            continue
+        with precisely():
+            found = arb(found) if isinstance(found, fmpq) else found
+        wrong = violated(form, e, found) if found.is_finite() else ""
+        if wrong:
+            return f"{model.config} on {centre} +- {radius}, order {order}: {wrong}"
+    return ""
+
+
+def draw_prototypes(rng: random.Random) -> Model:
+    """One data token that queries a list of registers: scores affine in the input, values constant."""
+    d, rows, outputs = rng.randint(1, 2), rng.choice((2, 5, 12, 60)), 1
+    width = 2 * d + 3 + outputs  # x | flag | centre | offset | value | out
+    numbers = np.random.default_rng(rng.getrandbits(32))
+    zeros = {
+        "embed.weight": np.zeros((d, width)), "embed.bias": np.zeros(width), "registers": np.zeros((rows, width)),
+        "blocks.0.attention.groups.0.query": np.zeros((1, width, d + 1)),
+        "blocks.0.attention.groups.0.key": np.zeros((1, width, d + 1)),
+        "blocks.0.attention.groups.0.value": np.zeros((1, width, outputs)),
+        "blocks.0.attention.groups.0.output": np.zeros((1, outputs, width)),
+        "readout.weight": np.zeros((width, outputs)), "readout.bias": np.round(numbers.normal(0, 1, outputs) * 8) / 8,
+    }  # fmt: skip
+    t = zeros
+    t["embed.weight"][:, :d], t["embed.bias"][d] = np.eye(d), 1.0
+    t["registers"][:, d + 1 : 2 * d + 1] = numbers.normal(0, rng.choice((1, 5, 30)), (rows, d))
+    t["registers"][:, 2 * d + 1] = numbers.normal(0, 2, rows)
+    t["registers"][:, 2 * d + 2] = numbers.normal(0, 1, rows)
+    t["blocks.0.attention.groups.0.query"][0, : d + 1, :] = np.eye(d + 1)
+    t["blocks.0.attention.groups.0.key"][0, d + 1 : 2 * d + 2, :] = np.eye(d + 1)
+    t["blocks.0.attention.groups.0.value"][0, 2 * d + 2, 0] = 1.0
+    t["blocks.0.attention.groups.0.output"][0, 0, 2 * d + 3] = 1.0
+    t["readout.weight"][2 * d + 3, 0] = 1.0
+    attention = {"kind": "softmax", "heads": [{"count": 1, "key": d + 1, "value": outputs}], "bias": False, "scale": "unit",
+                 "mask": "none", "score_bias": "none", "residual": True}  # fmt: skip
+    config = {
+        "format": "certiformer-model-1", "dtype": "float64", "input": {"kind": "continuous", "tokens": 1, "width": d},
+        "width": width, "registers": rows, "code": {"kind": "none"}, "loops": 1, "outputs": outputs,
+        "blocks": [{"attention": attention, "ffn": None, "norm": None}], "readout": {"kind": "token", "token": 0},
+    }  # fmt: skip
+    return Model(config, t)
+
+
+FORMS = {"formulas": formula, "derivatives": derivatives, "networks": network}

@@ -1,0 +1,233 @@
+"""`certiformer bench soundness`: an attack on the checker; whatever false is accepted is printed and kept.
+
+    certiformer bench soundness                              # minutes: every kind of claim, malformed files, planted faults
+    certiformer bench soundness --trials 1000000 --workers 8 # hours
+    certiformer bench soundness --kind boxes,rasp --seed 7
+    certiformer bench soundness --mutants 150                # planted faults only
+    certiformer bench soundness --list
+
+(i) folders forged from honest ones, re-sealed, whose claim is established as false in rationals or balls of 700 bits by
+code that shares nothing with the checker; (ii) random sources against plain Python on all inputs of small size; (iii)
+Taylor forms against values of 200 digits; (iv) malformed files; (v) faults planted in the code that decides, which (i)
+to (iii) should expose. A trial is named by seed, kind and number and can be repeated alone. Exit code 1: something
+false was accepted, the checker crashed, or a malformed folder was not answered as it should be. Planted faults that
+survive are listed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))  # worker processes find the parts of the campaign, too
+
+TRIALS = 12_000  # of (i) to (iii) together, unless --trials says otherwise
+MALFORMED = 400
+MUTANTS = 24
+CHUNK = 25
+# Claims that take tens of milliseconds each get a smaller share of the trials than those that take one.
+SLOW = {
+    "learner-select": 20,
+    "shifted-grids": 4,
+    "squares-rbf": 4,
+    "sum": 3,
+    "korovkin": 2,
+    "run-error": 2,
+    "sigmoid-heads": 2,
+    "boxes2": 2,
+}
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Runs the campaign and returns the exit code."""
+    chosen = options(arguments)
+    if chosen.build:
+        import _soundness_bases as bases
+
+        failed = bases.make(chosen.build_names.split(","), Path(chosen.build), lambda text: say(chosen, text))
+        print(json.dumps(failed))
+        return 0
+    import _soundness_trials as trials
+
+    if chosen.list:
+        print("\n".join(f"{name:20} {part}" for name, part in trials.KINDS.items()))
+        return 0
+    kinds = chosen.kind.split(",") if chosen.kind else list(trials.KINDS)
+    unknown = [name for name in kinds if name not in trials.KINDS]
+    if unknown:
+        print(f"there is no kind {unknown[0]!r}; --list names them", file=sys.stderr)
+        return 2
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="certiformer-soundness-") as temporary:
+        home = Path(chosen.bases or temporary)
+        kinds, missing = with_bases(chosen, kinds, home)
+        results = attack(chosen, kinds, home)
+        malformed = mangle(chosen, kinds, home) if chosen.malformed else None
+        faults = plant(chosen, kinds, home) if chosen.mutants else None
+    report = {
+        "seed": chosen.seed, "trials": sum(r.trials for r in results), "seconds": round(time.monotonic() - began, 1),
+        "kinds": [row(result) for result in results], "not built": missing, "malformed": malformed, "planted": faults,
+        "finds": [find for result in results for find in result.finds],
+    }  # fmt: skip
+    print(json.dumps(report, indent=1) if chosen.json else table(report))
+    wrong = any(r.accepted or r.crashed for r in results) or bool(missing)
+    # Faults that survive say something about the campaign, not about the checker: they are listed and change no code.
+    return 1 if wrong or (malformed and malformed["wrong"]) else 0
+
+
+def options(arguments: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="*", help="kinds, as for --kind")
+    parser.add_argument(
+        "--trials", type=int, default=None, help=f"trials of (i) to (iii) together (default {TRIALS:,})"
+    )
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--kind", help="kinds of claim, with commas; --list names them")
+    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--malformed", type=int, default=None, help=f"malformed folders (default {MALFORMED})")
+    parser.add_argument("--mutants", type=int, default=None, help=f"planted faults (default {MUTANTS})")
+    parser.add_argument("--source", action="append", help="glob of the code that decides, below the package")
+    parser.add_argument("--bases", help="keep the honest folders here, and use those that are there")
+    parser.add_argument("--finds", default="soundness-finds", help="where folders are kept that deceived the checker")
+    parser.add_argument("--quick", action="store_true", help="a tenth of everything")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument("--quiet", action="store_true", help="no progress")
+    parser.add_argument("--list", action="store_true", help="print the names of the kinds")
+    parser.add_argument("--build", help=argparse.SUPPRESS)  # make honest folders here, in a process made for it
+    parser.add_argument("--build-names", help=argparse.SUPPRESS)
+    chosen = parser.parse_args(arguments)
+    chosen.kind = ",".join([*chosen.names, *filter(None, [chosen.kind])])
+    share = 10 if chosen.quick else 1
+    defaults = {"trials": TRIALS, "malformed": MALFORMED, "mutants": MUTANTS}
+    alone = any(getattr(chosen, name) is not None for name in defaults)  # parts are asked for by their numbers
+    for name, default in defaults.items():
+        if getattr(chosen, name) is None:
+            setattr(chosen, name, 0 if alone else default // share)
+    return chosen
+
+
+def say(chosen: argparse.Namespace, text: str) -> None:
+    if not chosen.quiet:
+        print(text, file=sys.stderr, flush=True)
+
+
+def with_bases(chosen: argparse.Namespace, kinds: list[str], home: Path) -> tuple[list[str], dict[str, str]]:
+    """Makes the honest folders in a process of its own, which may load JAX; returns the kinds that have what they need."""
+    import _soundness_trials as trials
+
+    names = [name for name in kinds if trials.KINDS[name] == "forged"]
+    missing: dict[str, str] = {}
+    if names:
+        home.mkdir(parents=True, exist_ok=True)
+        command = [sys.executable, str(HERE / "soundness.py"), "--build", str(home), "--build-names", ",".join(names)]
+        command += ["--quiet"] if chosen.quiet else []
+        done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
+        lines = done.stdout.strip().splitlines()
+        missing = (
+            json.loads(lines[-1]) if done.returncode == 0 and lines else dict.fromkeys(names, "the maker ended badly")
+        )
+    return [name for name in kinds if name not in missing], missing
+
+
+def attack(chosen: argparse.Namespace, kinds: list[str], home: Path) -> list:
+    """Parts (i) to (iii): chunks of trials on all workers."""
+    import _soundness_trials as trials
+
+    weight = {kind: 1 / SLOW.get(kind, 1) for kind in kinds}
+    total = sum(weight.values()) or 1
+    counts = {kind: max(round(chosen.trials * weight[kind] / total), 1) if chosen.trials else 0 for kind in kinds}
+    jobs = [
+        (kind, first, min(CHUNK, count - first))
+        for kind, count in counts.items() for first in range(0, count, CHUNK)
+    ]  # fmt: skip
+    results = {kind: trials.Result(kind) for kind in kinds}
+    if not jobs:
+        return []
+    done, last = 0, time.monotonic()
+    with ProcessPoolExecutor(chosen.workers, mp_context=multiprocessing.get_context("spawn")) as pool:
+        waiting = [pool.submit(trials.chunk, *job, chosen.seed, str(home), chosen.finds) for job in jobs]
+        for future in as_completed(waiting):
+            result = future.result()
+            results[result.kind].add(result)
+            done += result.trials
+            for find in result.finds:
+                say(chosen, f"FOUND {find}")
+            if time.monotonic() - last > 5:
+                last = time.monotonic()
+                accepted = sum(r.accepted for r in results.values())
+                say(chosen, f"{done:,} of {sum(counts.values()):,} trials, {accepted} false claims accepted")
+    return list(results.values())
+
+
+def mangle(chosen: argparse.Namespace, kinds: list[str], home: Path) -> dict:
+    """Part (iv)."""
+    import _soundness_files as malformed
+    import _soundness_trials as trials
+
+    names = [name for name in kinds if trials.KINDS[name] == "forged"]
+    return (
+        malformed.run(names, home, chosen.malformed, chosen.seed, lambda text: say(chosen, text))
+        if names
+        else {"wrong": []}
+    )
+
+
+def plant(chosen: argparse.Namespace, kinds: list[str], home: Path) -> dict:
+    """Part (v)."""
+    import _soundness_mutants as mutants
+
+    globs = chosen.source or list(mutants.SOURCES)
+    return mutants.run(globs, kinds, home, chosen.mutants, chosen.seed, chosen.workers, lambda text: say(chosen, text))
+
+
+def row(result) -> dict:
+    """One line of the table as data."""
+    return {
+        "kind": result.kind, "trials": result.trials, "false": result.false, "last rule": result.last_rule,
+        "accepted": result.accepted, "honest": result.honest, "honest refused": result.honest_refused,
+        "crashed": result.crashed, "processor seconds": round(result.seconds, 2),
+        "refused at": dict(result.sites.most_common(12)),
+    }  # fmt: skip
+
+
+def table(report: dict) -> str:
+    """The report for people."""
+    names = ("trials", "false", "last rule", "accepted", "honest", "honest refused", "crashed")
+    lines = [f"{'kind':20}" + "".join(f"{name:>15}" for name in names)]
+    lines += [f"{r['kind']:20}" + "".join(f"{r[name]:>15,}" for name in names) for r in report["kinds"]]
+    sums = [sum(r[name] for r in report["kinds"]) for name in names]
+    lines += [f"{'together':20}" + "".join(f"{number:>15,}" for number in sums), ""]
+    forged = [r for r in report["kinds"] if r["refused at"]]
+    if forged:
+        reached, false = sum(r["last rule"] for r in forged), sum(r["false"] for r in forged)
+        lines.append(
+            f"{reached:,} of {false:,} false forgeries ({100 * reached / false:.1f} %) reached the last rule of their proof"
+        )
+    lines += [f"not built: {name} ({reason})" for name, reason in report["not built"].items()]
+    if report["malformed"]:
+        m = report["malformed"]
+        lines.append(f"malformed: {m.get('folders', 0):,} folders, {len(m['wrong'])} not answered as they should be")
+        lines += [f"  {wrong}" for wrong in m["wrong"][:20]]
+    if report["planted"]:
+        p = report["planted"]
+        lines.append(
+            f"planted faults: {p['drawn']} drawn, {p['exposed']} exposed ({p['how']}), {p['equivalent']} equivalent,"
+            f" {len(p['survivors'])} survive"
+        )
+        lines += [f"  survives: {s}" for s in p["survivors"]]
+    lines += [f"FOUND {find}" for find in report["finds"][:20]]
+    lines.append(f"seed {report['seed']}, {report['trials']:,} trials, {report['seconds']:,} s")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,189 @@
+"""The campaign against the checker, in seconds: cheap kinds of claim, its oracles, a planted fault, the exit code."""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import sys
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+FORGED = (
+    "table",
+    "sort",
+    "automaton-looped",
+    "automaton-thought",
+    "machine-looped",
+    "circuit",
+    "learner-gd",
+    "program-hist",
+)
+TRIALS = 50
+
+
+@pytest.fixture(scope="module")
+def campaign():
+    """The parts of the campaign, importable as the script imports them."""
+    sys.path.insert(0, str(ROOT / "benchmarks"))
+    try:
+        import _soundness_claims
+        import _soundness_exact
+        import _soundness_forge
+        import _soundness_forms
+        import _soundness_trials
+        import soundness
+
+        yield {
+            "claims": _soundness_claims, "exact": _soundness_exact, "forge": _soundness_forge,
+            "forms": _soundness_forms, "trials": _soundness_trials, "script": soundness,
+        }  # fmt: skip
+    finally:
+        sys.path.remove(str(ROOT / "benchmarks"))
+
+
+@pytest.fixture(scope="module")
+def home(campaign, tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("bases")
+    assert campaign["trials"].bases.make(list(FORGED), folder, lambda text: None) == {}
+    return folder
+
+
+@pytest.fixture
+def unwatched(monkeypatch):
+    """What the campaign does to the classes of refusals is undone."""
+    from certiformer.errors import BadInput
+    from certiformer.kernel.refusal import Refused
+
+    monkeypatch.setattr(Refused, "__init__", Refused.__init__)
+    monkeypatch.setattr(BadInput, "__init__", BadInput.__init__)
+
+
+@pytest.mark.parametrize("kind", FORGED)
+def test_forgeries_are_refused_and_most_reach_the_last_rule(campaign, home, tmp_path, unwatched, kind):
+    trials = campaign["trials"]
+    trials.watch_refusals.cache_clear()
+    result = trials.chunk(kind, 0, TRIALS, 3, str(home), str(tmp_path))
+    assert (result.accepted, result.crashed, result.honest_refused) == (0, 0, 0), result.finds
+    assert result.false >= TRIALS // 4
+    assert 2 * result.last_rule >= result.false
+
+
+@pytest.mark.parametrize("kind", ["formulas", "networks", "automata", "machines", "circuits", "learners", "rasp"])
+def test_forms_and_sources_hold_what_they_say(campaign, tmp_path, kind):
+    result = campaign["trials"].chunk(
+        kind, 0, TRIALS // (2 if kind in ("networks", "rasp", "learners") else 1), 3, "", str(tmp_path)
+    )
+    assert (result.accepted, result.crashed) == (0, 0), result.finds
+
+
+def test_a_checker_that_skips_rows_is_deceived_and_the_folder_is_kept(campaign, home, tmp_path, unwatched, monkeypatch):
+    """Negative control of (i): with one fault in the checker, the same trials find it out."""
+    from certiformer.checker.rules import finite
+    from certiformer.kernel.balls import ZERO
+
+    trials = campaign["trials"]
+    trials.watch_refusals.cache_clear()
+    monkeypatch.setattr(finite, "check", lambda problem, progress=None: ZERO)
+    result = trials.chunk("table", 0, 20, 3, str(home), str(tmp_path))
+    assert result.accepted > 0
+    assert "> " in result.finds[0]
+    assert (
+        tmp_path / result.finds[0].split(";")[0].split(":")[0].replace("table ", "table-") / "certificate.json"
+    ).is_file()
+
+
+def test_a_form_that_forgets_its_remainder_is_noticed(campaign, tmp_path, monkeypatch):
+    """Negative control of (iii)."""
+    from certiformer.kernel import taylor
+
+    compose = taylor.compose
+
+    def without_remainder(*arguments):
+        form = compose(*arguments)
+        return taylor.Form(form.table, form.coef, form.rem / 1000, form.low, form.high, form.singular)
+
+    monkeypatch.setattr(taylor, "compose", without_remainder)
+    assert campaign["trials"].chunk("formulas", 0, 100, 3, "", str(tmp_path)).accepted > 0
+
+
+def test_a_planted_fault_is_exposed_and_the_command_says_so(home):
+    """Negative control of (i) to (iii) as a whole, through the script: faults in `finite` show on tables."""
+    flags = [
+        "--kind",
+        "table",
+        "--bases",
+        str(home),
+        "--source",
+        "checker/rules/finite.py",
+        "--mutants",
+        "4",
+        "--trials",
+        "0",
+    ]
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "benchmarks" / "soundness.py"), *flags, "--workers", "1", "--json", "--quiet"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    report = json.loads(done.stdout)["planted"]
+    assert report["drawn"] == 4
+    assert report["exposed"] >= 1
+    assert "a false claim was accepted" in report["how"] or "an honest folder was refused" in report["how"]
+    assert len(report["survivors"]) == 4 - report["exposed"] - report["equivalent"]
+    assert done.returncode == 0
+
+
+def test_malformed_folders_are_answered_and_a_checker_that_looks_outside_is_noticed(campaign, home, tmp_path):
+    sys.path.insert(0, str(ROOT / "benchmarks"))
+    try:
+        import _soundness_files as malformed
+    finally:
+        sys.path.remove(str(ROOT / "benchmarks"))
+    assert malformed.run(["table", "circuit"], home, 30, 3, lambda text: None) == {"folders": 30, "wrong": []}
+    # Negative control: the same batch in a process whose checker first opens a file elsewhere, or divides by zero.
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.touch()
+    for deed, word in ((f"open({str(elsewhere)!r}).close()", "opened"), ("1 / 0", "ZeroDivisionError")):
+        program = (
+            "import sys, json; from pathlib import Path; import certiformer.checker as c, _soundness_files as m\n"
+            f"def check(folder, workers):\n    if 'run' in folder.name: {deed}\n"
+            f"c.check = check; print(json.dumps(m.batch(['table'], Path({str(home)!r}), 0, 3, 3)))"
+        )
+        done = subprocess.run(
+            [sys.executable, "-c", program], cwd=ROOT / "benchmarks", capture_output=True, text=True, check=False
+        )
+        assert word in done.stdout, done.stderr
+
+
+def test_the_exit_code_is_1_when_something_false_was_accepted(campaign, monkeypatch, capsys):
+    script, trials = campaign["script"], campaign["trials"]
+    for accepted in (0, 1):
+        result = trials.Result("formulas", trials=5, false=5, accepted=accepted)
+        monkeypatch.setattr(script, "attack", lambda *_, result=result: [result])
+        assert script.main(["--kind", "formulas", "--trials", "5", "--quiet"]) == accepted
+    assert "formulas" in capsys.readouterr().out
+
+
+def test_the_two_forward_passes_of_the_campaign_agree_with_the_transformer(campaign):
+    """The oracle itself: floats, rationals or balls, and the one transformer, on random models."""
+    from certiformer.model.store import from_bytes
+    from certiformer.model.tensor_file import arrays_to_bytes
+
+    exact, forms = campaign["exact"], campaign["forms"]
+    for seed in range(8):
+        model = forms.draw_network(random.Random(seed))
+        numbers = model.config["input"]["tokens"] * model.config["input"]["width"]
+        x = np.random.default_rng(seed).integers(-8, 9, (2, numbers)) / 8
+        mine = exact.floats(model, x)
+        balls = [
+            float(str(y.p)) / float(str(y.q)) if hasattr(y, "p") else float(y)
+            for y in exact.exact(model, [Fraction(v) for v in x[0]])
+        ]
+        stored = from_bytes(json.dumps(model.config).encode(), arrays_to_bytes(model.tensors))
+        theirs = np.asarray(stored.evaluate(x))
+        assert np.abs(mine - theirs).max() < 1e-9 * (1 + np.abs(theirs).max())
+        assert np.abs(mine[0] - balls).max() < 1e-9 * (1 + np.abs(mine[0]).max())
