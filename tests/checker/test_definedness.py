@@ -245,11 +245,11 @@ def _ranges(program):
 
 
 CLAIMS = {
-    "checker.functions.FormAlgebra": [by_forms(0), by_forms(1), by_forms(3)],
+    "kernel.functions.FormAlgebra": [by_forms(0), by_forms(1), by_forms(3)],
     "checker.jets.JetAlgebra": [by_jets],
     "checker.derivatives.SeriesAlgebra": [by_series],
     "checker.profile_series.SeriesAlgebra": [by_profile_series],
-    "checker.balls.ConstantAlgebra": [by_constants],
+    "kernel.balls.ConstantAlgebra": [by_constants],
     "checker.affine.AffineAlgebra": [by_affine],
     "target.build.Builder": [by_builder],
     "target.domain._Floats": [by_python],

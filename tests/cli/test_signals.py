@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import signal
 import subprocess
@@ -35,51 +34,63 @@ HARD = (
 )
 
 
+# A signal is sent to a process of its own: one that is not caught would end the tests.
+PREPARED = """
+import gc, os, signal, sys, time
+from certiformer.cli import main as main_module
+number, before = signal.Signals(int(sys.argv[1])), {}
+def started(work):
+    main_module._dispatch = work
+    before[number] = signal.getsignal(number)
+    code = main_module.main(["build"])
+    print(code, signal.getsignal(number) is before[number])
+"""
+SENT = """
+def work(words, terminal):
+    try:
+        os.kill(os.getpid(), number)
+        time.sleep(60)
+    finally:
+        print("cleaned", *words)
+started(work)
+"""
+LOST = """
+met = []
+def interrupted(*_):
+    if len(met) < 2:
+        met.append(number)
+        os.kill(os.getpid(), number)
+class Finalised:
+    __del__ = interrupted
+def work(words, terminal):
+    if sys.argv[2] == "collector":
+        gc.callbacks.append(interrupted)
+    for _ in range(2):
+        gc.collect() if sys.argv[2] == "collector" else Finalised()
+    time.sleep(60)
+    print("slept")
+started(work)
+print(len(met))
+"""
+
+
+def ended(script: str, *arguments: object) -> tuple[list[str], str]:
+    """What a process says, on standard output and as an error."""
+    command = [sys.executable, "-c", PREPARED + script, *map(str, arguments)]
+    done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, check=True, timeout=50)
+    return done.stdout.splitlines(), done.stderr
+
+
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGINT, 130)])
-def test_the_exit_code_names_the_signal(cli, monkeypatch, number, code):
-    cleaned = []
-
-    def ended(given, terminal):
-        try:
-            os.kill(os.getpid(), number)
-            time.sleep(60)
-        finally:
-            cleaned.append(given)
-
-    monkeypatch.setattr(main_module, "_dispatch", ended)
-    before = signal.getsignal(number)
-    done = cli("build")
-    assert (done.code, done.err, cleaned) == (code, "certiformer: interrupted\n", [["build"]])
-    assert signal.getsignal(number) is before
+def test_the_exit_code_names_the_signal(number, code):
+    assert ended(SENT, int(number)) == (["cleaned build", f"{code} True"], "certiformer: interrupted\n")
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
-@pytest.mark.parametrize("where", ["the garbage collector", "a finaliser"])
-def test_an_interruption_inside_of_a_callback_is_not_lost(cli, monkeypatch, number, code, where):
-    """Two in a row: the one that is raised again may meet such a callback, too."""
-    met = []
-
-    def interrupted(*_):
-        if len(met) < 2:
-            met.append(where)
-            os.kill(os.getpid(), number)
-
-    finalised = type("Finalised", (), {"__del__": interrupted})
-
-    def work(given, terminal):
-        for _ in range(2):
-            gc.collect() if where == "the garbage collector" else finalised()
-        time.sleep(60)
-
-    monkeypatch.setattr(main_module, "_dispatch", work)
-    if where == "the garbage collector":
-        gc.callbacks.append(interrupted)
-    try:
-        done = cli("build")
-    finally:
-        if interrupted in gc.callbacks:
-            gc.callbacks.remove(interrupted)
-    assert (done.code, done.err, met) == (code, "certiformer: interrupted\n", [where] * 2)
+@pytest.mark.parametrize("where", ["collector", "finaliser"])
+def test_an_interruption_inside_of_a_callback_is_not_lost(number, code, where):
+    """Two in a row: both are lost, one comes again, and a second one would end the process."""
+    assert ended(LOST, int(number), where) == ([f"{code} True", "2"], "certiformer: interrupted\n")
 
 
 def test_other_ignored_exceptions_are_reported_as_before(cli, monkeypatch):

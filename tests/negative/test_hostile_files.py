@@ -23,7 +23,6 @@ from certiformer.certificate import (
     TARGET,
     canonical,
     digest,
-    files,
     read_bytes,
 )
 from certiformer.checker.computation import RULES
@@ -31,6 +30,7 @@ from certiformer.cli.main import main
 from certiformer.compiled import compile as compile_program
 from certiformer.errors import BadInput
 from certiformer.isolation import COMMAND, command
+from certiformer.kernel import files
 from certiformer.rasp import tokens
 from certiformer.rasp.library.ordering import make_reverse
 from negative.forge import theorem_run

@@ -28,9 +28,14 @@ def send_files(stream: BinaryIO, files: Mapping[str, bytes]) -> None:
     stream.flush()
 
 
-def receive_files(stream: BinaryIO) -> dict[str, bytes]:
-    """The inverse of `send_files`."""
-    return {name: stream.read(size) for name, size in json.loads(stream.readline()).items()}
+def receive_files(stream: BinaryIO) -> dict[str, bytes] | None:
+    """The inverse of `send_files`; None where whoever started this process ended before it sent everything."""
+    header = stream.readline()
+    if not header.endswith(b"\n"):
+        return None
+    sizes = json.loads(header)
+    files = {name: stream.read(size) for name, size in sizes.items()}
+    return files if {name: len(data) for name, data in files.items()} == sizes else None
 
 
 def _descend(claim: Claim, path: list[int]) -> tuple[Boxes, Problem]:
@@ -65,8 +70,11 @@ def _answer(node: Boxes, problem: Problem, request: dict[str, Any]) -> dict[str,
 
 def main() -> None:
     """The worker: the files, then one JSON request a line in, one JSON answer a line out."""
+    files = receive_files(sys.stdin.buffer)
+    if files is None:
+        return
     try:
-        claim = read_claim(receive_files(sys.stdin.buffer))
+        claim = read_claim(files)
         if not isinstance(claim, Claim):
             raise Refused("a claim about a compiled program has no boxes")
     except (Refused, BadInput) as problem:

@@ -46,14 +46,12 @@ def ending_signals_interrupt() -> Iterator[None]:
     for number, handler in before.items():
         if handler is signal.SIG_DFL:
             signal.signal(number, _raise)
-    ignored = sys.unraisablehook
-    again: list[threading.Timer] = []
-    sys.unraisablehook = lambda report: _raise_again(report.exc_value, again) or ignored(report)
+    ignored, lost = sys.unraisablehook, _LostInterruption()
+    sys.unraisablehook = lambda report: lost.comes_again(report.exc_value) or ignored(report)
     try:
         yield
     finally:
-        for timer in again:
-            timer.cancel()
+        lost.forget()
         sys.unraisablehook = ignored
         for number, handler in before.items():
             if handler is signal.SIG_DFL:
@@ -65,24 +63,43 @@ def _raise(number: int, frame: FrameType | None) -> None:
     raise Terminated(number)
 
 
-def _raise_again(problem: BaseException | None, again: list[threading.Timer]) -> bool:
-    """Whether this is an interruption, which then comes once more, outside of what ignores it."""
-    if not isinstance(problem, KeyboardInterrupt):
-        return False
-    number = problem.number if isinstance(problem, Terminated) else signal.SIGINT
-    if isinstance(problem, Terminated):
-        signal.signal(number, _raise)
-    timer = threading.Timer(MOMENT, _send, (number,))
-    timer.daemon = True
-    timer.start()
-    again.append(timer)
-    return True
+class _LostInterruption:
+    """An interruption that was raised where Python ignores it.
 
+    It is sent once more, and only once however many were lost before that: a second signal would end the process. Under
+    the lock, it is sent either before `forget` or never; so the handlers are still those of this module.
+    """
 
-def _send(number: int) -> None:
-    """Signal the main thread, and wake it up where that is possible."""
-    main = threading.main_thread().ident
-    if hasattr(signal, "pthread_kill") and main is not None:
-        signal.pthread_kill(main, number)
-    else:
-        signal.raise_signal(number)
+    def __init__(self) -> None:
+        self._number: int | None = None
+        self._sending = threading.Lock()
+
+    def comes_again(self, problem: BaseException | None) -> bool:
+        """Whether this is an interruption, which then comes once more, outside of what ignores it."""
+        if not isinstance(problem, KeyboardInterrupt):
+            return False
+        number = problem.number if isinstance(problem, Terminated) else signal.SIGINT
+        if isinstance(problem, Terminated):
+            signal.signal(number, _raise)
+        if self._number is None:
+            self._number = number
+            timer = threading.Timer(MOMENT, self._send)
+            timer.daemon = True
+            timer.start()
+        return True
+
+    def forget(self) -> None:
+        with self._sending:
+            self._number = None
+
+    def _send(self) -> None:
+        """Signal the main thread, and wake it up where that is possible."""
+        with self._sending:
+            number, self._number = self._number, None
+            main = threading.main_thread().ident
+            if number is None:
+                return
+            if hasattr(signal, "pthread_kill") and main is not None:
+                signal.pthread_kill(main, number)
+            else:
+                signal.raise_signal(number)
