@@ -131,8 +131,8 @@ def formula(rng: random.Random) -> str:
 
 def derivatives(rng: random.Random) -> str:
     """Jets and series of a formula on a box: where they call it smooth, it has values that change as they say."""
-    from certiformer.checker.derivatives import series
-    from certiformer.checker.jets import jets
+    from certiformer.axioms.derivatives import series
+    from certiformer.axioms.jets import jets
     from certiformer.kernel.balls import working_precision
     from certiformer.kernel.taylor import table
     from certiformer.target import Program

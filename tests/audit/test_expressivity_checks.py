@@ -92,7 +92,7 @@ def test_universality_of_sparse_attention_names_every_failing_hypothesis(bert):
         assert reason in sentence
     plain = changed(bert, "learned", plain=True)
     assert verdicts(plain)["expressivity.sparse_attention"].verdict == "holds"
-    assert verdicts(plain)["checker.rules.korovkin_ridges"].verdict == "holds"
+    assert verdicts(plain)["axioms.korovkin_ridges"].verdict == "holds"
     assert verdicts(plain)["expressivity.softmax_contextual"].verdict == "holds"
     window = verdicts(changed(bert, "learned", plain=True, window=2))["expressivity.sparse_attention"]
     assert window.verdict == "holds" and "after 11 layers" in window.sentence  # 12 tokens, neighbours only

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from flint import arb, ctx
 
-from certiformer.checker.automaton_head import Slot, share_bounds
-from certiformer.checker.automaton_report import Report, finding
-from certiformer.checker.automaton_units import HiddenUnits, Situations, _power
+from certiformer.axioms.automaton_head import Slot, share_bounds
+from certiformer.axioms.automaton_report import Report, finding
+from certiformer.axioms.automaton_units import HiddenUnits, Situations, _power
 from certiformer.checker.rounding import FORMATS
 from certiformer.kernel.balls import working_precision
 from certiformer.kernel.refusal import Refused

@@ -19,10 +19,10 @@ import pytest
 from flint import arb
 
 import certiformer
-from certiformer.checker.affine import affine_outputs
-from certiformer.checker.derivatives import series
-from certiformer.checker.jets import jets
-from certiformer.checker.profile_series import derivatives
+from certiformer.axioms.affine import affine_outputs
+from certiformer.axioms.derivatives import series
+from certiformer.axioms.jets import jets
+from certiformer.axioms.profile_series import derivatives
 from certiformer.construct.program_values import as_numpy
 from certiformer.enclose.target import enclose_target
 from certiformer.enclose.taylor import enclosed_range
@@ -246,11 +246,11 @@ def _ranges(program):
 
 CLAIMS = {
     "kernel.functions.FormAlgebra": [by_forms(0), by_forms(1), by_forms(3)],
-    "checker.jets.JetAlgebra": [by_jets],
-    "checker.derivatives.SeriesAlgebra": [by_series],
-    "checker.profile_series.SeriesAlgebra": [by_profile_series],
+    "axioms.jets.JetAlgebra": [by_jets],
+    "axioms.derivatives.SeriesAlgebra": [by_series],
+    "axioms.profile_series.SeriesAlgebra": [by_profile_series],
     "kernel.balls.ConstantAlgebra": [by_constants],
-    "checker.affine.AffineAlgebra": [by_affine],
+    "axioms.affine.AffineAlgebra": [by_affine],
     "target.build.Builder": [by_builder],
     "target.domain._Floats": [by_python],
     "target.floating._Floats": [by_jax],

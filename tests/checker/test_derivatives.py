@@ -9,7 +9,7 @@ from math import comb, factorial
 import pytest
 from flint import arb
 
-from certiformer.checker.derivatives import TaylorBounds, series
+from certiformer.axioms.derivatives import TaylorBounds, series
 from certiformer.kernel.balls import BallDomain, Box, hull, working_precision
 from certiformer.kernel.taylor import table
 from certiformer.target import Program, parse_domain, parse_formula

@@ -7,7 +7,7 @@ import random
 import pytest
 from flint import arb
 
-from certiformer.checker.jets import DerivativeBounds, jets
+from certiformer.axioms.jets import DerivativeBounds, jets
 from certiformer.kernel.balls import BallDomain, Box, hull, working_precision
 from certiformer.target import Program, parse_domain, parse_formula
 from checker.oracle import point_of, precisely, random_box, values

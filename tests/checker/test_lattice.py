@@ -7,7 +7,7 @@ from fractions import Fraction
 import pytest
 from flint import arb, fmpq
 
-from certiformer.checker.rules.lattice import SHARPNESS, first_order_moment, moments
+from certiformer.axioms.lattice import SHARPNESS, first_order_moment, moments
 from certiformer.kernel.balls import working_precision
 from certiformer.kernel.refusal import Refused
 from checker.oracle import precisely

@@ -19,8 +19,10 @@ from typing import Any
 import pytest
 
 import certiformer
-from certiformer.checker import computation, rules
+from certiformer import axioms
+from certiformer.certificate import DESCRIPTIONS
 from certiformer.compiler.machines.examples import INCREMENT
+from certiformer.kernel.axioms import AXIOMS
 from certiformer.target.anything import any_target_from_text, sentence_of
 from certiformer.target.files import FORMAT as PROGRAM_FORMAT
 from certiformer.target.learner import KINDS
@@ -243,7 +245,9 @@ CASES = {
 
 def all_kinds() -> set[tuple[str, str]]:
     """Every kind of claim that the package knows."""
-    found = {("rule", name) for name in computation.RULES} | {("learner", kind) for kind in KINDS}
+    found = {("rule", name) for name, subject in AXIOMS.items() if subject in DESCRIPTIONS} | {
+        ("learner", kind) for kind in KINDS
+    }
     found |= {("target", name) for name in (*MAPS, TABLE_FORMAT, TEACHER_FORMAT, PROGRAM_FORMAT)}
     return found | {("count", word) for word in ("count", "parity", "majority")} | {("compiled", "margin")}
 
@@ -251,8 +255,9 @@ def all_kinds() -> set[tuple[str, str]]:
 def test_every_kind_of_claim_is_in_the_catalogue():
     covered = set().union(*(case.covers for case in CASES.values())) | {("target", TEACHER_FORMAT)}
     assert covered == all_kinds()
-    modules = [import_module(f"{rules.__name__}.{info.name}") for info in pkgutil.iter_modules(rules.__path__)]
-    assert {m.__name__.rpartition(".")[2] for m in modules if hasattr(m, "sentence")} == {*computation.RULES}
+    modules = [import_module(f"{axioms.__name__}.{info.name}") for info in pkgutil.iter_modules(axioms.__path__)]
+    named = {name for kind, name in all_kinds() if kind == "rule"}
+    assert {m.__name__.rpartition(".")[2] for m in modules if hasattr(m, "sentence")} == named
 
 
 def folder_of(place: Path) -> Folder:

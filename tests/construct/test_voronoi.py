@@ -7,11 +7,11 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from certiformer.checker.jets import DerivativeBounds
+from certiformer.axioms import voronoi_first_order as first_order
+from certiformer.axioms import voronoi_second_order as second_order
+from certiformer.axioms.grid import Grid
+from certiformer.axioms.jets import DerivativeBounds
 from certiformer.checker.rules import Refused
-from certiformer.checker.rules import voronoi_first_order as first_order
-from certiformer.checker.rules import voronoi_second_order as second_order
-from certiformer.checker.rules.grid import Grid
 from certiformer.construct.method import Size, Task
 from certiformer.construct.voronoi import plan, plan_by_theorem
 from certiformer.errors import BadInput

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from certiformer.axioms.grid import Grid
 from certiformer.certificate import (
     CERTIFICATE,
     CONFIG,
@@ -32,7 +33,6 @@ from certiformer.certificate import (
 )
 from certiformer.certificate.tree import to_json
 from certiformer.checker import Verdict, check
-from certiformer.checker.rules.grid import Grid
 from certiformer.construct.method import Task
 from certiformer.construct.voronoi import Plan, plan
 from certiformer.kernel.splits import encode, halves, root

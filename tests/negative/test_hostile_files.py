@@ -17,6 +17,7 @@ from certiformer.certificate import (
     CERTIFICATE,
     CIRCUIT,
     CONFIG,
+    DESCRIPTIONS,
     LEAVES,
     MODEL,
     PROGRAM,
@@ -25,17 +26,17 @@ from certiformer.certificate import (
     digest,
     read_bytes,
 )
-from certiformer.checker.computation import RULES
 from certiformer.cli.main import main
 from certiformer.compiled import compile as compile_program
 from certiformer.errors import BadInput
 from certiformer.isolation import COMMAND, command
 from certiformer.kernel import files
+from certiformer.kernel.axioms import AXIOMS
 from certiformer.rasp import tokens
 from certiformer.rasp.library.ordering import make_reverse
 from negative.forge import theorem_run
 
-RULE_OF = {description: rule for rule, description in RULES.items()}
+RULE_OF = {subject: name for name, subject in AXIOMS.items() if subject in DESCRIPTIONS}
 MEMORY = 1 << 30
 SECONDS = 60  # an honest check takes less than one
 EVERY = (MODEL, CONFIG, TARGET, LEAVES, CERTIFICATE)

@@ -9,7 +9,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from certiformer.checker.rules.lattice import moments
+from certiformer.axioms.lattice import moments
 from certiformer.errors import BadInput
 from certiformer.expressivity.bits_lower_bound import bits, bumps
 from certiformer.rates.bit_bound import (

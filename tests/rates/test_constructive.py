@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import certiformer.construct
-from certiformer.checker.rules.grid import Grid
+from certiformer.axioms.grid import Grid
 from certiformer.construct import voronoi
 from certiformer.construct.method import METHODS
 from certiformer.rates.bit_bound import SHARPNESS_4

@@ -32,7 +32,7 @@ def package(tmp_path: Path) -> Path:
     """A small package in a source checkout, with two theorems `construct.ones` and `construct.many_ones`."""
     root = tmp_path / "src" / "toy"
     (root / "construct").mkdir(parents=True)
-    (root / "checker" / "rules").mkdir(parents=True)
+    (root / "axioms").mkdir()
     (tmp_path / "tests" / "theorems").mkdir(parents=True)
     (tmp_path / "pyproject.toml").touch()
     (root / "construct" / "plain.py").write_text("THEOREMS_ARE_ELSEWHERE = True\n")
@@ -54,7 +54,7 @@ def test_the_status_is_computed(package):
     assert find("construct.ones", package).status == "stated"
     module.write_text(module.read_text() + "\n\ndef add_up():\n    return 2\n")
     assert find("construct.ones", package).status == "implemented"
-    (package / "checker" / "rules" / "ones.py").touch()
+    (package / "axioms" / "ones.py").touch()
     assert find("construct.ones", package).status == "checked"
     assert find("construct.many_ones", package).status == "stated"
 

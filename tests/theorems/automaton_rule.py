@@ -19,7 +19,7 @@ from certiformer.kernel.weights import Tensor, read_model
 from compiler.automata.random_automata import is_right, random_automaton, words
 
 LENGTH = 4
-PROVE = {form: import_module(f"certiformer.checker.rules.{rule}").prove for form, rule in RULES.items()}
+PROVE = {form: import_module(f"certiformer.axioms.{rule}").prove for form, rule in RULES.items()}
 HEAD, UP, DOWN = "blocks.0.attention.groups.0", "blocks.0.ffn.up", "blocks.0.ffn.down"
 
 

@@ -9,11 +9,11 @@ from itertools import product
 import numpy as np
 import pytest
 
+from certiformer.axioms.chain_of_thought_circuit import prove_circuit
+from certiformer.axioms.lookups import enclosed_sum, shares_of
 from certiformer.certificate import Certificate, Outcome, digest
 from certiformer.checker.computation import check_computation, computation_certificate
-from certiformer.checker.lookups import enclosed_sum, shares_of
 from certiformer.checker.rounding import FORMATS
-from certiformer.checker.rules.chain_of_thought_circuit import prove_circuit
 from certiformer.compiler.circuits import Gate, Gates, compile_circuit
 from certiformer.kernel.refusal import Refused
 from certiformer.kernel.weights import Tensor, read_model

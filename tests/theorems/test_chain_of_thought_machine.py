@@ -8,10 +8,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from certiformer.axioms.chain_of_thought_machine import noise_of, prove_thoughts
 from certiformer.certificate import Certificate, digest
 from certiformer.checker.computation import check_computation
 from certiformer.checker.rounding import FORMATS
-from certiformer.checker.rules.chain_of_thought_machine import noise_of, prove_thoughts
 from certiformer.compiler.machines import ChainOfThought, simulate
 from certiformer.compiler.machines.chain_of_thought import ANCHORS
 from certiformer.compiler.machines.examples import busy_beaver, increment, palindrome

@@ -9,8 +9,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from certiformer.axioms import exact_count
 from certiformer.certificate import Theorem
-from certiformer.checker.rules import exact_count
 from certiformer.construct.counting import counting_network, symmetric_network
 from certiformer.construct.table_units import interpolated
 from certiformer.errors import BadInput

@@ -9,10 +9,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from certiformer.axioms.encoder_decoder_machine import prove_encoder_decoder, unsafe
 from certiformer.certificate import digest
 from certiformer.checker.computation import check_computation
 from certiformer.checker.rounding import FORMATS
-from certiformer.checker.rules.encoder_decoder_machine import prove_encoder_decoder, unsafe
 from certiformer.compiler.machines import EncoderDecoder, simulate
 from certiformer.compiler.machines.examples import busy_beaver, increment, palindrome
 from certiformer.errors import BadInput

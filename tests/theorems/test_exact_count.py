@@ -7,9 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from certiformer.axioms import exact_count
 from certiformer.certificate import Finite, Theorem
 from certiformer.checker import check
-from certiformer.checker.rules import Refused, exact_count, finite
+from certiformer.checker.rules import Refused, finite
 from certiformer.construct.counting import counting_network, symmetric_network
 from certiformer.construct.majority import majority_network
 from certiformer.construct.parity import parity_network

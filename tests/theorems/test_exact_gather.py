@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from flint import arb, arb_mat
 
+from certiformer.axioms.affine import affine_outputs
+from certiformer.axioms.exact_gather import inverse_mixing
 from certiformer.certificate import Theorem
-from certiformer.checker.affine import affine_outputs
 from certiformer.checker.rules import Refused, prove
-from certiformer.checker.rules.exact_gather import inverse_mixing
 from certiformer.construct.exact_gather import plan
 from certiformer.construct.method import Shape, Task
 from certiformer.kernel.affine_softmax import as_prototypes

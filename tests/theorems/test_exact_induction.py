@@ -7,9 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from certiformer.axioms import exact_induction
 from certiformer.certificate import Theorem
 from certiformer.checker import check
-from certiformer.checker.rules import Refused, exact_induction, finite
+from certiformer.checker.rules import Refused, finite
 from certiformer.construct.induction_head import induction_network
 from certiformer.model import Attention, FeedForward, Heads, Readout, Transformer
 from certiformer.search.sequences import build_sequences

@@ -8,10 +8,11 @@ from math import exp
 
 import pytest
 
+from certiformer.axioms import exact_width
+from certiformer.axioms.relu_readout import ReluReadout
 from certiformer.certificate import Theorem
 from certiformer.checker import check
-from certiformer.checker.relu_readout import ReluReadout
-from certiformer.checker.rules import Refused, exact_width, finite
+from certiformer.checker.rules import Refused, finite
 from certiformer.construct.selector_width import histogram_network
 from certiformer.model import Attention, Code, FeedForward, Heads, Readout, Transformer
 from certiformer.search.sequences import build_sequences

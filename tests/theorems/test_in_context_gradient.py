@@ -10,12 +10,12 @@ from itertools import product
 import numpy as np
 import pytest
 
+from certiformer.axioms.in_context_gradient import find, run_bound
+from certiformer.axioms.learner_run import LearnerRun
+from certiformer.axioms.learner_spectrum import spectrum
 from certiformer.certificate import CERTIFICATE, LEARNER, Certificate, digest
 from certiformer.checker.computation import check_computation, computation_certificate
-from certiformer.checker.learner_run import LearnerRun
-from certiformer.checker.learner_spectrum import spectrum
 from certiformer.checker.rounding import FORMATS, Format
-from certiformer.checker.rules.in_context_gradient import find, run_bound
 from certiformer.compiler.incontext import Request, compile_learner, describe, save_learner
 from certiformer.compiler.incontext.compiled import CompiledLearner
 from certiformer.compiler.incontext.gradient import explicit, points
@@ -167,7 +167,7 @@ def test_softmax_errors_in_many_digits():
     """One step with the true exponential, in 60 digits: the error is that of the scores, which the bound must hold alone."""
     from flint import arb, ctx
 
-    from certiformer.checker.learner_run import softmax_attention
+    from certiformer.axioms.learner_run import softmax_attention
     from certiformer.checker.rounding import FORMATS
     from certiformer.kernel.balls import ZERO
 

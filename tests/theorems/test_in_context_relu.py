@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from certiformer.axioms.in_context_relu import find, sentence
+from certiformer.axioms.logistic_polygon import polygon_error
 from certiformer.certificate import Certificate
 from certiformer.certificate import Theorem as Proof
 from certiformer.checker.computation import check_computation
-from certiformer.checker.logistic_polygon import polygon_error
-from certiformer.checker.rules.in_context_relu import find, sentence
 from certiformer.compiler.incontext import Request, compile_learner, describe, save_learner
 from certiformer.compiler.incontext.compiled import CompiledLearner
 from certiformer.compiler.incontext.logistic_polygon import polygon

@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 from flint import arb, ctx, fmpq
 
+from certiformer.axioms.in_context_gradient import find as find_gradient
+from certiformer.axioms.in_context_gradient import run_bound
+from certiformer.axioms.in_context_ridge import contraction, find, ridge_bounds
+from certiformer.axioms.learner_run import Errors, LearnerRun
+from certiformer.axioms.learner_spectrum import chebyshev_bound, spectrum
 from certiformer.certificate import LEARNER
-from certiformer.checker.learner_run import Errors, LearnerRun
-from certiformer.checker.learner_spectrum import chebyshev_bound, spectrum
 from certiformer.checker.rounding import Format
-from certiformer.checker.rules.in_context_gradient import find as find_gradient
-from certiformer.checker.rules.in_context_gradient import run_bound
-from certiformer.checker.rules.in_context_ridge import contraction, find, ridge_bounds
 from certiformer.compiler.incontext import Request, compile_learner, describe
 from certiformer.compiler.incontext.compiled import CompiledLearner
 from certiformer.compiler.incontext.schedule import chebyshev, constant, lebedev, whitening

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from certiformer.axioms.in_context_selection import find
 from certiformer.checker.computation import check_computation
-from certiformer.checker.rules.in_context_selection import find
 from certiformer.compiler.incontext import Request, compile_learner, describe, save_learner
 from certiformer.compiler.incontext.compiled import CompiledLearner
 from certiformer.compiler.incontext.selection_network import selection_points

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from certiformer.axioms import exact_induction
 from certiformer.certificate import Theorem
-from certiformer.checker.rules import exact_induction
 from certiformer.construct.induction_head import GAP, induction_network
 from certiformer.errors import BadInput
 from certiformer.model import Transformer

@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 from flint import arb, fmpq
 
+from certiformer.axioms import korovkin_ridges
+from certiformer.axioms.cosine_ridges import Cosines, bent_line_error, first_line, multipliers, spread
+from certiformer.axioms.korovkin_ridges import Grid, Slopes, operator_ridges, primitive_direction
 from certiformer.certificate import Theorem
-from certiformer.checker.cosine_ridges import Cosines, bent_line_error, first_line, multipliers, spread
-from certiformer.checker.rules import Refused, korovkin_ridges, prove
-from certiformer.checker.rules.korovkin_ridges import Grid, Slopes, operator_ridges, primitive_direction
+from certiformer.checker.rules import Refused, prove
 from certiformer.construct.korovkin import plan
 from certiformer.construct.method import Construction, Shape, Task
 from certiformer.kernel.balls import BallDomain, working_precision

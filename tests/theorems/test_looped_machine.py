@@ -9,9 +9,9 @@ from itertools import product
 import numpy as np
 import pytest
 
+from certiformer.axioms.looped_machine import arrival_bounds, prove_looped
 from certiformer.certificate import Certificate, Outcome, digest
 from certiformer.checker.computation import check_computation, computation_certificate
-from certiformer.checker.rules.looped_machine import arrival_bounds, prove_looped
 from certiformer.compiler.machines import compile_machine
 from certiformer.compiler.machines.examples import busy_beaver, increment, palindrome
 from certiformer.compiler.machines.store import machine_files

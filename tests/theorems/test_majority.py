@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from certiformer.axioms import exact_count
 from certiformer.certificate import Theorem
-from certiformer.checker.rules import exact_count
 from certiformer.construct.majority import majority_network, majority_values
 from certiformer.model import Transformer
 from certiformer.target import CountMap

@@ -15,20 +15,20 @@ from typing import Any
 import pytest
 from flint import arb
 
-from certiformer.certificate import Theorem
-from certiformer.checker.rules import (
-    THEOREMS,
-    Refused,
+from certiformer.axioms import (
     ridge_temperatures,
     sigmoid_heads,
     temperatures,
     voronoi_first_order,
     voronoi_second_order,
 )
-from certiformer.checker.rules.grid import Grid
+from certiformer.axioms.grid import Grid
+from certiformer.axioms.sigmoid_knots import Ideal, Knots, ridge_sum
+from certiformer.certificate import Theorem
+from certiformer.checker.rules import Refused
 from certiformer.checker.rules.perturbation import IdealHead
-from certiformer.checker.rules.sigmoid_knots import Ideal, Knots, ridge_sum
 from certiformer.kernel.affine_softmax import Head, Prototypes
+from certiformer.kernel.axioms import axiom
 from certiformer.kernel.balls import ZERO, BallDomain, ball, working_precision
 from certiformer.kernel.problem import Problem, ProgramFunction
 from certiformer.target import Target
@@ -181,7 +181,7 @@ def accepted(rule: str) -> Iterator[tuple[arb, Problem, random.Random]]:
         try:
             target, parameters, left = DRAWN[rule](rng)
             problem = Problem(left, ProgramFunction(target.program), BallDomain(target.domain))
-            bound = THEOREMS[rule](Theorem("1", rule, parameters), problem)
+            bound = axiom(rule, "functions on a box").check(Theorem("1", rule, parameters), problem)
         except Refused:
             continue
         if bound.is_finite():

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from certiformer.axioms import exact_count
 from certiformer.certificate import Theorem
-from certiformer.checker.rules import exact_count
 from certiformer.checker.run_sequences import sequences_run_error
 from certiformer.compiler.driver import compile_program
 from certiformer.construct.parity import parity_network, parity_values

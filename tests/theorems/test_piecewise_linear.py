@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from flint import arb, fmpq
 
+from certiformer.axioms.piecewise_linear import check, largest_gap
 from certiformer.certificate import Theorem
 from certiformer.checker.ridges import Bend, Profile
 from certiformer.checker.rules import Refused
-from certiformer.checker.rules.piecewise_linear import check, largest_gap
 from certiformer.kernel.balls import BallDomain, working_precision
 from certiformer.kernel.problem import Problem, ProgramFunction
 from certiformer.target import parse_domain, parse_formula

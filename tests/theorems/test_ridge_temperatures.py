@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from flint import arb
 
+from certiformer.axioms import ridge_temperatures as rule
+from certiformer.axioms.grid import Grid
+from certiformer.axioms.sigmoid_knots import ridge_sum
+from certiformer.axioms.temperatures import Temperatures
 from certiformer.certificate import Theorem
 from certiformer.checker.rules import Refused, prove
-from certiformer.checker.rules import ridge_temperatures as rule
-from certiformer.checker.rules.grid import Grid
-from certiformer.checker.rules.sigmoid_knots import ridge_sum
-from certiformer.checker.rules.temperatures import Temperatures
 from certiformer.construct import ridge_temperatures
 from certiformer.construct.method import Task
 from certiformer.kernel.affine_softmax import as_prototypes

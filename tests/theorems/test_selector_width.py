@@ -8,8 +8,8 @@ from math import exp, log
 import numpy as np
 import pytest
 
+from certiformer.axioms import exact_width
 from certiformer.certificate import Theorem
-from certiformer.checker.rules import exact_width
 from certiformer.compiler.driver import compile_program
 from certiformer.construct.selector_width import histogram_network, inverse_units, sharpness, start_weight
 from certiformer.model import Transformer

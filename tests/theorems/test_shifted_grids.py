@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from flint import arb
 
+from certiformer.axioms.shifted_grids import constants
+from certiformer.axioms.shifted_lattice import ShiftedLattice
 from certiformer.certificate import Theorem
 from certiformer.checker.rules import Refused, prove
-from certiformer.checker.rules.shifted_grids import constants
-from certiformer.checker.rules.shifted_lattice import ShiftedLattice
 from certiformer.construct import shifted_grids
 from certiformer.construct.method import Shape, Size, Task
 from certiformer.kernel.balls import BallDomain, working_precision

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 from flint import arb
 
+from certiformer.axioms.logistic_rounding import rounding
+from certiformer.axioms.profile_series import derivatives
+from certiformer.axioms.sigmoid_heads import apriori
+from certiformer.axioms.sigmoid_knots import Knots, ProfileBounds, ridge_sum
 from certiformer.certificate import Theorem
-from certiformer.checker.profile_series import derivatives
 from certiformer.checker.rules import Refused, prove
-from certiformer.checker.rules.logistic_rounding import rounding
-from certiformer.checker.rules.sigmoid_heads import apriori
-from certiformer.checker.rules.sigmoid_knots import Knots, ProfileBounds, ridge_sum
 from certiformer.construct.method import Construction, Task
 from certiformer.construct.sigmoid_heads import Plan, plan, sigmoid_transformer
 from certiformer.kernel.balls import BallDomain, working_precision

@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 from flint import arb
 
+from certiformer.axioms.grid import Grid
+from certiformer.axioms.radial_lattice import Bump, constants
+from certiformer.axioms.squares_network import read_squares, square_error
+from certiformer.axioms.squares_rbf import Bounds, Layer, apriori, less_affine
 from certiformer.certificate import Theorem, decimal_text
 from certiformer.checker.rules import Refused, prove
-from certiformer.checker.rules.grid import Grid
-from certiformer.checker.rules.radial_lattice import Bump, constants
-from certiformer.checker.rules.squares_network import read_squares, square_error
-from certiformer.checker.rules.squares_rbf import Bounds, Layer, apriori, less_affine
 from certiformer.construct.method import Construction, Task
 from certiformer.construct.square_attention import fit_squares
 from certiformer.construct.squares_rbf import BUMPS, TOLERANCE, Plan, plan, sampled_constants

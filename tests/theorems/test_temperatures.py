@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from flint import arb
 
+from certiformer.axioms import temperatures as rule
+from certiformer.axioms.derivatives import TaylorBounds
+from certiformer.axioms.grid import Grid
+from certiformer.axioms.temperature_moments import combined_moments, head_moments, output_weights
+from certiformer.axioms.temperatures import Temperatures
 from certiformer.certificate import Theorem
-from certiformer.checker.derivatives import TaylorBounds
 from certiformer.checker.rules import Refused, prove
-from certiformer.checker.rules import temperatures as rule
-from certiformer.checker.rules.grid import Grid
-from certiformer.checker.rules.temperature_moments import combined_moments, head_moments, output_weights
-from certiformer.checker.rules.temperatures import Temperatures
 from certiformer.construct import temperatures
 from certiformer.construct.method import Size, Task
 from certiformer.kernel.affine_softmax import as_prototypes

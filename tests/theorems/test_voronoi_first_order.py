@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from flint import arb
 
+from certiformer.axioms.grid import Grid
+from certiformer.axioms.jets import DerivativeBounds
+from certiformer.axioms.voronoi_first_order import apriori
 from certiformer.certificate import Theorem
-from certiformer.checker.jets import DerivativeBounds
 from certiformer.checker.rules import Refused, prove
-from certiformer.checker.rules.grid import Grid
-from certiformer.checker.rules.voronoi_first_order import apriori
 from certiformer.kernel.affine_softmax import as_prototypes
 from certiformer.kernel.balls import BallDomain, working_precision
 from certiformer.kernel.problem import Problem, ProgramFunction

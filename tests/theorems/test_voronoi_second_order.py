@@ -8,11 +8,11 @@ from fractions import Fraction
 import pytest
 from flint import arb
 
+from certiformer.axioms.grid import Grid
+from certiformer.axioms.jets import DerivativeBounds
+from certiformer.axioms.voronoi_second_order import apriori
 from certiformer.certificate import Theorem
-from certiformer.checker.jets import DerivativeBounds
 from certiformer.checker.rules import Refused, prove
-from certiformer.checker.rules.grid import Grid
-from certiformer.checker.rules.voronoi_second_order import apriori
 from certiformer.kernel.balls import BallDomain, working_precision
 from certiformer.model import Transformer
 from negative.forge import grid_model, moved_register, target_of

@@ -22,7 +22,7 @@ from certiformer.expressivity.sparse_attention import sparsity
 
 EQUIVARIANCE, RELATIVE = "expressivity.permutation_equivariance", "expressivity.relative_bias_not_universal"
 SPARSE, CONTEXTUAL = "expressivity.sparse_attention", "expressivity.softmax_contextual"
-ONE_BLOCK, HARD = "checker.rules.korovkin_ridges", "expressivity.selective_shifts"
+ONE_BLOCK, HARD = "axioms.korovkin_ridges", "expressivity.selective_shifts"
 # The order in which they are printed.
 IDS = (EQUIVARIANCE, RELATIVE, SPARSE, ONE_BLOCK, CONTEXTUAL, HARD, SHARPNESS, FEW_BITS)
 

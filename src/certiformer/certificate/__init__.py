@@ -5,6 +5,7 @@ from certiformer.certificate.claim import Witness as Witness
 from certiformer.certificate.claim import certificate_in as certificate_in
 from certiformer.certificate.claim import read_certificate as read_certificate
 from certiformer.certificate.outcome import Outcome as Outcome
+from certiformer.certificate.outcome import json_number as json_number
 from certiformer.certificate.tree import Boxes as Boxes
 from certiformer.certificate.tree import Finite as Finite
 from certiformer.certificate.tree import Inner as Inner
@@ -37,6 +38,5 @@ from certiformer.kernel.files import read_bytes as read_bytes
 from certiformer.kernel.files import read_files as read_files
 from certiformer.kernel.numbers import decimal_text as decimal_text
 from certiformer.kernel.numbers import exact_text as exact_text
-from certiformer.kernel.numbers import json_number as json_number
 from certiformer.kernel.numbers import range_text as range_text
 from certiformer.kernel.numbers import rounded_text as rounded_text

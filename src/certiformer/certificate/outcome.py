@@ -6,6 +6,7 @@ An outcome is data. `undecided` is an ordinary result, not an error; an exceptio
 from __future__ import annotations
 
 from enum import Enum
+from fractions import Fraction
 
 
 class Outcome(Enum):
@@ -49,3 +50,16 @@ _EXPLANATIONS = {
     Outcome.UNDECIDED: "neither a proof nor a counterexample was found within the budget",
     Outcome.INVALID: "an assumption of the claim is violated, for instance the target is singular on the domain",
 }
+
+
+def json_number(text: str) -> float | str:
+    """The float that JSON writes as exactly this number, or the text itself where there is none.
+
+    >>> json_number("0.0987654321"), json_number("0.10000000000000000001")
+    (0.0987654321, '0.10000000000000000001')
+    """
+    try:
+        number = float(Fraction(text))
+    except (ValueError, OverflowError, ZeroDivisionError):
+        return text
+    return number if Fraction(repr(number)) == Fraction(text) else text

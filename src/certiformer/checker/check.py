@@ -22,6 +22,7 @@ from certiformer.checker.pool import prove_boxes
 from certiformer.checker.rules import Refused, finite, prove, stated_bound
 from certiformer.errors import MALFORMED, BadInput
 from certiformer.isolation import code_inside
+from certiformer.kernel.axioms import axiom
 from certiformer.kernel.balls import ZERO, Box, ball, decimal, exact, larger
 from certiformer.kernel.points import FiniteProblem
 from certiformer.kernel.problem import Problem
@@ -101,9 +102,7 @@ def _judge(files: Mapping[str, bytes], workers: int | None, progress: Progress |
 
 
 def _decide_program(claim: ProgramClaim) -> Verdict:
-    """A compiled program; nothing else needs the language of programs, so that it is loaded here."""
-    from certiformer.checker.rules import margin
-
+    """A compiled program; nothing else needs the language of programs."""
     certificate = claim.certificate
     require_absent(certificate, "lower", "witness", "apriori", "run_error")
     if certificate.epsilon != "0":
@@ -113,7 +112,7 @@ def _decide_program(claim: ProgramClaim) -> Verdict:
         return Verdict("undecided", 0, None, None, nothing_claimed(certificate), "")
     if certificate.outcome is not Outcome.PROVED:
         raise Refused("a compiled program is proved or not; no folder refutes it")
-    report = margin.check(claim)
+    report = axiom("margin", "program.json").check(claim)
     return Verdict("proved", 2, "0", None, report.reason, report.sentence)
 
 

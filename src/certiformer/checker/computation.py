@@ -12,16 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from certiformer.certificate import (
-    AUTOMATON,
     CONFIG,
-    GATES,
-    LEARNER,
-    MACHINE,
+    DESCRIPTIONS,
     MODEL,
     Certificate,
     Outcome,
@@ -35,24 +31,11 @@ from certiformer.checker.check import Verdict
 from certiformer.checker.claim import content
 from certiformer.checker.fields import claims_nothing, nothing_claimed, require_absent
 from certiformer.errors import BadInput
+from certiformer.kernel.axioms import AXIOMS, axiom
 from certiformer.kernel.balls import exact
 from certiformer.kernel.refusal import Refused
 
 Files = Mapping[str, bytes]
-# The theorems of this kind of claim, each with the description that it speaks of.
-RULES = {
-    "looped_machine": MACHINE,
-    "chain_of_thought_machine": MACHINE,
-    "encoder_decoder_machine": MACHINE,
-    "looped_automaton": AUTOMATON,
-    "chain_of_thought_automaton": AUTOMATON,
-    "log_depth_automaton": AUTOMATON,
-    "chain_of_thought_circuit": GATES,
-    "in_context_gradient": LEARNER,
-    "in_context_ridge": LEARNER,
-    "in_context_relu": LEARNER,
-    "in_context_selection": LEARNER,
-}
 
 
 @dataclass(frozen=True)
@@ -71,7 +54,7 @@ class Finding:
 
 def computation_certificate(rule: str, files: Files) -> Certificate:
     """The certificate of the files: proved at level 2, or undecided with the checker's reason."""
-    description, method = RULES[rule], f"compile, {rule}"
+    description, method = AXIOMS[rule], f"compile, {rule}"
     seals = {name: digest(files[name]) for name in (MODEL, CONFIG, description)}
     try:
         found = _module(rule).find(files)
@@ -117,15 +100,15 @@ def claimed(certificate: Certificate, files: Files) -> tuple[str, tuple[str, ...
 
 
 def _module(rule: str) -> Any:
-    return import_module(f"certiformer.checker.rules.{rule}")
+    return axiom(rule, AXIOMS[rule])
 
 
 def _rule(certificate: Certificate) -> str:
     proof = certificate.proof
-    if not isinstance(proof, Theorem) or RULES.get(proof.id) is None:
+    if not isinstance(proof, Theorem) or AXIOMS.get(proof.id) not in DESCRIPTIONS:
         raise Refused("the certificate does not rest on a theorem about transformers that compute")
-    if RULES[proof.id] != certificate.subject:
-        raise Refused(f"the theorem {proof.id} speaks of a {RULES[proof.id]}, which is not what the certificate seals")
+    if AXIOMS[proof.id] != certificate.subject:
+        raise Refused(f"the theorem {proof.id} speaks of a {AXIOMS[proof.id]}, which is not what the certificate seals")
     return proof.id
 
 

@@ -75,7 +75,7 @@ def run(options: Options, terminal: Terminal) -> int:
             terminal.note(f"note: {note}")
         files, rule = automaton_files(compiled), RULES[compiled.form]
         certificate = save_computation(files, rule, out, options.force)
-    sentence = import_module(f"certiformer.checker.rules.{rule}").sentence(files)
+    sentence = import_module(f"certiformer.axioms.{rule}").sentence(files)
     hidden = sum(block.ffn.width for block in compiled.config.blocks if block.ffn is not None)
     sizes = {
         "states": len(automaton.states),

@@ -94,7 +94,7 @@ def run(options: Options, terminal: Terminal) -> int:
         learner = describe(Request(**{name: value for name, value in given.items() if name in known}))
         compiled = compile_learner(learner)
         certificate = save_learner(compiled, out, options.force)
-    sentence = import_module(f"certiformer.checker.rules.{learner.rule}").sentence(compiled.files())
+    sentence = import_module(f"certiformer.axioms.{learner.rule}").sentence(compiled.files())
     seconds = round(time.monotonic() - began, 3)
     sizes = _sizes(compiled)
     if terminal.json:

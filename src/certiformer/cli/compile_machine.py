@@ -74,7 +74,7 @@ def run(options: Options, terminal: Terminal) -> int:
         compiled = _compiled(machine, options)
         certificate = compiled.save(out, options.force)
     config = compiled.config
-    rule = import_module(f"certiformer.checker.rules.{options.form.replace('-', '_')}_machine")
+    rule = import_module(f"certiformer.axioms.{options.form.replace('-', '_')}_machine")
     sentence = rule.sentence(files_of(config, compiled.tensors, MACHINE, machine.to_text()))
     hidden = sum(block.ffn.width for block in config.blocks if block.ffn is not None)
     sizes = {"form": options.form, "width": config.width, "hidden": hidden, **_horizon(compiled)}

@@ -53,9 +53,10 @@ def files_of(config: Config, tensors: Mapping[str, np.ndarray], description: str
 
 def save_computation(files: Mapping[str, bytes], rule: str, directory: str | Path, force: bool = False) -> Certificate:
     """Ask the checker, then write the folder whole or not at all; an earlier one goes only with `force`."""
-    from certiformer.checker.computation import RULES, computation_certificate
+    from certiformer.checker.computation import computation_certificate
+    from certiformer.kernel.axioms import AXIOMS
 
-    with computation_place(directory, RULES[rule], force):
+    with computation_place(directory, AXIOMS[rule], force):
         certificate = computation_certificate(rule, files)
         put_folder(Path(directory), {**files, CERTIFICATE: certificate.to_bytes()})
     return certificate

@@ -1,6 +1,6 @@
 """Profiles of the Fejer-Korovkin operator in float64, and bent lines along them with given numbers of pieces.
 
-The formulas are those of `checker.cosine_ridges`; what is computed here only decides where knots go.
+The formulas are those of `axioms.cosine_ridges`; what is computed here only decides where knots go.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 from jaxtyping import Float
 
-from certiformer.checker.cosine_ridges import SUB_PIECES, Direction, reach, ridges
+from certiformer.axioms.cosine_ridges import SUB_PIECES, Direction, reach, ridges
 
 Vector = Float[np.ndarray, " n"]
 

@@ -35,7 +35,7 @@ Assumptions
       the read-out of one position; the distance of the stored numbers from the ideal ones is part of the bound.
 
 Certified
-    `checker.rules.exact_count` proves, from the stored weights, the largest error over all V^n sequences.
+    `axioms.exact_count` proves, from the stored weights, the largest error over all V^n sequences.
 
 Not certified
     Shorter sequences. The rounding of a run is bounded by `checker.run_sequences`.
@@ -73,7 +73,7 @@ THEOREM = Theorem(
     assumptions=(
         Assumption("form", "one block, one uniform softmax head, ReLU units or none, one position is read", "checked"),
     ),
-    uses=("checker.rules.exact_count",),
+    uses=("axioms.exact_count",),
 )
 
 

@@ -45,7 +45,7 @@ the same estimate shows that g is continuous on a compact set, and Tietze's theo
 i, g(x, s) := F_1(s) has the constant L on the ordered s, and extends likewise.
 (b) All y_j lie in [0, 1], so |N - g| <= e_0 at (x_i, y), and |g(x_i, y) - g(x_i, s)| <= G max_j |y_j - x_(j)| <= G (1 -
 1/n)/m by `construct.pooled_order_statistics`. Every layer is the same at all tokens and the head's weights are 1/n, so
-T commutes with permutations. (c) N exists by `checker.rules.korovkin_ridges`, which approximates any continuous
+T commutes with permutations. (c) N exists by `axioms.korovkin_ridges`, which approximates any continuous
 function on a box by one hidden layer; m >= 2 G/epsilon makes the second term small (for continuous g, its modulus of
 continuity). QED.
 
@@ -106,7 +106,7 @@ THEOREM = Theorem(
         ),
         Assumption("network", "The network N is within e_0 of g, and G bounds the slope of g.", "trusted"),
     ),
-    uses=("construct.pooled_order_statistics", "checker.rules.korovkin_ridges"),
+    uses=("construct.pooled_order_statistics", "axioms.korovkin_ridges"),
 )
 
 LARGEST = 4096

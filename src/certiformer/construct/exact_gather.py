@@ -1,7 +1,7 @@
 """`--method gather`: an affine target, one map of the sequence or a different one at each position, up to rounding.
 
-The theorems are `checker.rules.exact_gather` and, where positions differ so much that units are needed,
-`checker.rules.position_gating`. Their rules compute the distance of the stored weights to the target, so the plan asks
+The theorems are `axioms.exact_gather` and, where positions differ so much that units are needed,
+`axioms.position_gating`. Their rules compute the distance of the stored weights to the target, so the plan asks
 them.
 """
 
@@ -12,12 +12,12 @@ from fractions import Fraction
 
 import numpy as np
 
+from certiformer.axioms.affine import affine_outputs
 from certiformer.certificate import Theorem, decimal_text
-from certiformer.checker.affine import affine_outputs
-from certiformer.checker.rules import THEOREMS
 from certiformer.construct.gather_block import gather_transformer
 from certiformer.construct.method import Construction, Layout, Size, Task
 from certiformer.kernel.affine_softmax import as_prototypes
+from certiformer.kernel.axioms import axiom
 from certiformer.kernel.balls import BallDomain, working_precision
 from certiformer.kernel.network import Network
 from certiformer.kernel.problem import Problem, ProgramFunction
@@ -70,7 +70,7 @@ def plan(task: Task) -> Plan:
     problem = Problem(
         as_prototypes(network) or network, ProgramFunction(task.target.program), BallDomain(task.target.domain)
     )
-    proved = THEOREMS[theorem](Theorem("0", theorem, {}), problem)
+    proved = axiom(theorem, "functions on a box").check(Theorem("0", theorem, {}), problem)
     # An exact map has the bound zero, which a claim cannot state.
     bound = max(Fraction(float(proved)) * (1 + Fraction(1, 2**40)), Fraction(1, 10**300))
     if bound > task.epsilon:

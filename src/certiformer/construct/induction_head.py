@@ -34,7 +34,7 @@ Assumptions
     - form (**checked**): two attention layers without norm, causal, one register, one softmax head each.
 
 Certified
-    `checker.rules.exact_induction` proves, from the stored weights, the largest error over all V^n sequences, with the
+    `axioms.exact_induction` proves, from the stored weights, the largest error over all V^n sequences, with the
     leakage of both layers.
 
 Not certified
@@ -68,7 +68,7 @@ THEOREM = Theorem(
     assumptions=(
         Assumption("form", "two causal attention layers without norm, one register, one softmax head each", "checked"),
     ),
-    uses=("checker.rules.exact_induction",),
+    uses=("axioms.exact_induction",),
 )
 
 GAP = 64  # exp(-64) = 1.6e-28; a power of two, so that scores are exact

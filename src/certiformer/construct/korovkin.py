@@ -1,6 +1,6 @@
 """`--method korovkin`: the sound Theorem 1, cosine ridges after an exact gather.
 
-The theorem, its proof and its constants live in `checker.rules.korovkin_ridges`. Here epsilon is split between the
+The theorem, its proof and its constants live in `axioms.korovkin_ridges`. Here epsilon is split between the
 operator (which fixes the degrees) and the bent lines, whose pieces are shared out so that the number of hidden units is
 least: a profile with curvature integral I_p = integral sqrt |g''| and J pieces is missed by about I_p^2/(16 J^2), so
 J_p is proportional to I_p^(2/3); a direction whose amplitudes cost less than its pieces would is left out.
@@ -21,9 +21,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
+from certiformer.axioms import korovkin_ridges as rule
+from certiformer.axioms.cosine_ridges import directions, spread
 from certiformer.certificate import Theorem as TheoremNode
-from certiformer.checker.cosine_ridges import directions, spread
-from certiformer.checker.rules import korovkin_ridges as rule
 from certiformer.construct.cosine_profile import Bent, Profile, float_profiles, share_out
 from certiformer.construct.gather_block import gather_size, gather_transformer
 from certiformer.construct.method import Construction, Size, Task, with_layout

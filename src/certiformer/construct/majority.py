@@ -27,7 +27,7 @@ Assumptions
     - form (**checked**): as in `construct.counting`.
 
 Certified
-    `checker.rules.exact_count` proves, from the stored weights, the largest error over all V^n sequences.
+    `axioms.exact_count` proves, from the stored weights, the largest error over all V^n sequences.
 
 Not certified
     Shorter sequences. The rounding of a run is bounded by `checker.run_sequences`.

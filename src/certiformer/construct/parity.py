@@ -32,7 +32,7 @@ Assumptions
     - form (**checked**): as in `construct.counting`.
 
 Certified
-    `checker.rules.exact_count` proves, from the stored weights, the largest error over all 2^n inputs.
+    `axioms.exact_count` proves, from the stored weights, the largest error over all 2^n inputs.
 
 Not certified
     Shorter inputs. The rounding of a run is bounded by `checker.run_sequences`: below 1e-6 for n = 1,000 in float64.

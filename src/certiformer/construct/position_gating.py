@@ -1,7 +1,7 @@
 """Which units work at which position, when every token answers for its own row of the output.
 
 The feed-forward weights are shared by all positions, so a unit meant for some of them is switched off at the others by
-a large negative weight on their one-hot codes (`checker.rules.position_gating` has the statement and its proof). Affine
+a large negative weight on their one-hot codes (`axioms.position_gating` has the statement and its proof). Affine
 parts go where they cost least: constants that differ by position are read off the code, a slope that all positions
 share off the gathered numbers, a slope on the position's own token off that token, and what remains becomes one gated
 unit relu(l.x + s) - s that is always active at its position.

@@ -1,6 +1,6 @@
 """`--method ridge-temperatures`: sums of ridge functions, k heads a direction, all reading one list of registers.
 
-The theorem and its proof live in `checker.rules.ridge_temperatures`. One grid serves all ridges, so it is planned like a
+The theorem and its proof live in `axioms.ridge_temperatures`. One grid serves all ridges, so it is planned like a
 function of one variable on [0, 1]: the Taylor bounds of all ridges, scaled to their ranges, add up.
 
 The residual stream is  x | flag | centre | offset | values | out.  Register j carries its centre c_j = k + 1/2 - N/2,
@@ -19,12 +19,12 @@ from functools import cached_property
 
 import numpy as np
 
+from certiformer.axioms import ridge_temperatures as rule
+from certiformer.axioms.sigmoid_knots import Ridge, ridge_sum
+from certiformer.axioms.temperature_moments import output_weights
+from certiformer.axioms.temperatures import Temperatures
 from certiformer.certificate import Theorem as TheoremNode
 from certiformer.certificate import decimal_text
-from certiformer.checker.rules import ridge_temperatures as rule
-from certiformer.checker.rules.sigmoid_knots import Ridge, ridge_sum
-from certiformer.checker.rules.temperature_moments import output_weights
-from certiformer.checker.rules.temperatures import Temperatures
 from certiformer.construct.method import Construction, Layout, Size, Task
 from certiformer.construct.temperature_search import cheapest
 from certiformer.kernel.balls import BallDomain, working_precision

@@ -40,7 +40,7 @@ Assumptions
       distance of the stored numbers from the ideal ones are part of the bound.
 
 Certified
-    `checker.rules.exact_width` proves, from the stored weights, the largest error over all V^n sequences for the
+    `axioms.exact_width` proves, from the stored weights, the largest error over all V^n sequences for the
     selector "has the same letter" (the histogram). In compiled programs the rule *margin* proves every width.
 
 Not certified
@@ -80,7 +80,7 @@ THEOREM = Theorem(
     assumptions=(
         Assumption("form", "one block, one softmax head, a token at the start, ReLU units on its weight", "checked"),
     ),
-    uses=("checker.rules.exact_width",),
+    uses=("axioms.exact_width",),
 )
 
 

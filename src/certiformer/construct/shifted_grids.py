@@ -1,6 +1,6 @@
 """`--method shifted-grids`: soft bins by sigmoid heads, one AND unit per cell, K shifted grids (construction E).
 
-The theorem and its proof live in `checker.rules.shifted_grids`, the lattice in `checker.rules.shifted_lattice`. It works
+The theorem and its proof live in `axioms.shifted_grids`, the lattice in `axioms.shifted_lattice`. It works
 for every Lipschitz target, kinks included, and for sequences: heads with a constant query look at one token each, so every
 row gets the soft bins of all coordinates. It is large (K (N + 1)^D units); what it offers is a theorem.
 
@@ -21,11 +21,11 @@ from itertools import product
 import numpy as np
 from flint import arb, fmpq
 
+from certiformer.axioms import shifted_grids as rule
+from certiformer.axioms.jets import DerivativeBounds
+from certiformer.axioms.shifted_lattice import ShiftedLattice
 from certiformer.certificate import Theorem as TheoremNode
 from certiformer.certificate import decimal_text
-from certiformer.checker.jets import DerivativeBounds
-from certiformer.checker.rules import shifted_grids as rule
-from certiformer.checker.rules.shifted_lattice import ShiftedLattice
 from certiformer.construct.method import Construction, Layout, Shape, Size, Task
 from certiformer.kernel.balls import BallDomain, ConstantAlgebra, working_precision
 from certiformer.kernel.refusal import Refused

@@ -1,6 +1,6 @@
 """`--method sigmoid-heads`: sums of ridge functions by attention alone, one sigmoid head a knot.
 
-The theorem, its proof and its constants live in `checker.rules.sigmoid_heads`. Here the profiles are read off the target,
+The theorem, its proof and its constants live in `axioms.sigmoid_heads`. Here the profiles are read off the target,
 their derivatives are enclosed, and for every ridge the knots with the fewest heads are searched whose bound stays below
 its share of epsilon: over the order, the sharpness, the slope that the residual stream carries, and the extra knots.
 
@@ -17,11 +17,11 @@ from fractions import Fraction
 
 import numpy as np
 
+from certiformer.axioms.logistic_rounding import rounding
+from certiformer.axioms.sigmoid_heads import apriori, clipped
+from certiformer.axioms.sigmoid_knots import HIGHEST, Knots, ProfileBounds, Ridge, ideal_heads, ridge_sum
 from certiformer.certificate import Theorem as TheoremNode
 from certiformer.certificate import decimal_text
-from certiformer.checker.rules.logistic_rounding import rounding
-from certiformer.checker.rules.sigmoid_heads import apriori, clipped
-from certiformer.checker.rules.sigmoid_knots import HIGHEST, Knots, ProfileBounds, Ridge, ideal_heads, ridge_sum
 from certiformer.construct.method import Construction, Size, Task
 from certiformer.construct.sigmoid_attention import sigmoid_transformer as sigmoid_transformer
 from certiformer.kernel.balls import BallDomain, larger, working_precision

@@ -2,7 +2,7 @@
 
 The residual stream is laid out as  letter (V) | position | cumulative counts (V) | sorted letter (V).  Every number
 is an integer, so the weights are stored exactly; the theorem, its proof and its rule are in
-`checker.rules.exact_sort`.
+`axioms.exact_sort`.
 """
 
 from __future__ import annotations

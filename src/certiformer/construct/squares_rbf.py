@@ -1,6 +1,6 @@
 """`--method squares-rbf`: squares by attention, radial bumps by the feed-forward part, for functions of few variables.
 
-The theorem, its proof and its constants live in `checker.rules.squares_rbf`. Here the derivatives of the target are
+The theorem, its proof and its constants live in `axioms.squares_rbf`. Here the derivatives of the target are
 enclosed, an affine function is taken off it, and the bump and the grid with the fewest hidden units are chosen whose bound
 stays below epsilon. The bumps were found by minimising defect + drift numerically over thresholds and heights, for reaches
 of at most 1.48, 2.47 and 3.47 cells (1, 2 and 3 margin cells); the constants that count are enclosed by the checker's code.
@@ -19,12 +19,12 @@ from itertools import product
 import numpy as np
 from flint import arb
 
+from certiformer.axioms.grid import Grid
+from certiformer.axioms.jets import jets
+from certiformer.axioms.radial_lattice import Bump, Constants, constants
+from certiformer.axioms.squares_rbf import MAX_LEVELS, Bounds, Layer, apriori, ideal_values, less_affine
 from certiformer.certificate import Theorem as TheoremNode
 from certiformer.certificate import decimal_text
-from certiformer.checker.jets import jets
-from certiformer.checker.rules.grid import Grid
-from certiformer.checker.rules.radial_lattice import Bump, Constants, constants
-from certiformer.checker.rules.squares_rbf import MAX_LEVELS, Bounds, Layer, apriori, ideal_values, less_affine
 from certiformer.construct.method import Construction, Size, Task
 from certiformer.construct.square_attention import configuration, fit_squares, square_transformer
 from certiformer.kernel.balls import BallDomain, working_precision

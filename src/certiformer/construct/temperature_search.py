@@ -13,8 +13,8 @@ from fractions import Fraction
 import numpy as np
 from jaxtyping import Float
 
-from certiformer.checker.rules.grid import Grid
-from certiformer.checker.rules.temperatures import Temperatures
+from certiformer.axioms.grid import Grid
+from certiformer.axioms.temperatures import Temperatures
 from certiformer.kernel.refusal import Refused
 from certiformer.kernel.taylor import table
 

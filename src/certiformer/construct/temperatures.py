@@ -1,6 +1,6 @@
 """`--method temperatures`: prototypes on a grid, read by k heads at k temperatures (construction A3, order 2k).
 
-The theorem, its proof and its constants live in `checker.rules.temperatures`. Here the Taylor coefficients of the target
+The theorem, its proof and its constants live in `axioms.temperatures`. Here the Taylor coefficients of the target
 are enclosed once, the cheapest (k, order, sharpness, margin, cells) whose a-priori bound stays below epsilon is chosen,
 and the ideal weights are rounded to float64. The registers are those of `voronoi` (centre, offset, value); head i divides
 its query by i and multiplies its output by (-1)^(i-1) C(k, i), so k heads cost k times the projections, not k times the
@@ -17,12 +17,12 @@ from itertools import product
 import numpy as np
 from jaxtyping import Float
 
+from certiformer.axioms import temperatures as rule
+from certiformer.axioms.derivatives import TaylorBounds
+from certiformer.axioms.temperature_moments import output_weights
+from certiformer.axioms.temperatures import Temperatures
 from certiformer.certificate import Theorem as TheoremNode
 from certiformer.certificate import decimal_text
-from certiformer.checker.derivatives import TaylorBounds
-from certiformer.checker.rules import temperatures as rule
-from certiformer.checker.rules.temperature_moments import output_weights
-from certiformer.checker.rules.temperatures import Temperatures
 from certiformer.construct.method import Construction, Layout, Size, Task
 from certiformer.construct.prototype_attention import prototype_transformer
 from certiformer.construct.temperature_search import cheapest

@@ -1,7 +1,7 @@
 """`--method voronoi`: prototypes on a grid, sized by the two Voronoi theorems.
 
-The theorems, their proofs and their constants live in `checker.rules.voronoi_first_order` (A1) and
-`checker.rules.voronoi_second_order` (A2). Here the derivatives of the target are enclosed with the checker's own jets, the
+The theorems, their proofs and their constants live in `axioms.voronoi_first_order` (A1) and
+`axioms.voronoi_second_order` (A2). Here the derivatives of the target are enclosed with the checker's own jets, the
 smallest grid whose a-priori bound stays below epsilon is chosen, and the ideal values are rounded to float64 weights.
 Both theorems give a certificate by themselves; the search may find a tighter one.
 
@@ -21,13 +21,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from certiformer.axioms import voronoi_first_order as first_order
+from certiformer.axioms import voronoi_second_order as second_order
+from certiformer.axioms.grid import Grid
+from certiformer.axioms.jets import DerivativeBounds
+from certiformer.axioms.lattice import moments
 from certiformer.certificate import Theorem as TheoremNode
 from certiformer.certificate import decimal_text
-from certiformer.checker.jets import DerivativeBounds
-from certiformer.checker.rules import voronoi_first_order as first_order
-from certiformer.checker.rules import voronoi_second_order as second_order
-from certiformer.checker.rules.grid import Grid
-from certiformer.checker.rules.lattice import moments
 from certiformer.construct.method import Construction, Layout, Size, Task
 from certiformer.construct.prototype_attention import configuration, prototype_transformer
 from certiformer.errors import BadInput

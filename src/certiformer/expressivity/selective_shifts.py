@@ -76,7 +76,7 @@ same ids as real arithmetic. `lp_bound` encloses the bound of (b) in a ball.
 Not certified
 -------------
 Anything in the sup norm, see (c) (`construct.equivariant_universal` is a sup-norm theorem without positions,
-`checker.rules.korovkin_ridges` one with them). Points of the ramps. Softmax in place of hard attention.
+`axioms.korovkin_ridges` one with them). Points of the ramps. Softmax in place of hard attention.
 
 Example
 -------

@@ -23,10 +23,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from certiformer.checker.jets import DerivativeBounds
-from certiformer.checker.rules import voronoi_second_order
-from certiformer.checker.rules.grid import Grid
-from certiformer.checker.rules.lattice import first_order_moment
+from certiformer.axioms import voronoi_second_order
+from certiformer.axioms.grid import Grid
+from certiformer.axioms.jets import DerivativeBounds
+from certiformer.axioms.lattice import first_order_moment
 from certiformer.construct import voronoi
 from certiformer.construct.method import METHODS, Size, Task, method, with_layout
 from certiformer.construct.pooled_order_statistics import error_bound, pooled_order_statistics

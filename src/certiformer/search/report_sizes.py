@@ -12,10 +12,10 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
-from certiformer.checker.jets import DerivativeBounds
-from certiformer.checker.rules import voronoi_first_order as first_order
-from certiformer.checker.rules import voronoi_second_order as second_order
-from certiformer.checker.rules.grid import Grid
+from certiformer.axioms import voronoi_first_order as first_order
+from certiformer.axioms import voronoi_second_order as second_order
+from certiformer.axioms.grid import Grid
+from certiformer.axioms.jets import DerivativeBounds
 from certiformer.expressivity.bits_lower_bound import bits
 from certiformer.kernel.balls import BallDomain, working_precision
 from certiformer.kernel.refusal import Refused

@@ -14,11 +14,11 @@ from fractions import Fraction
 import numpy as np
 from scipy.optimize import linprog
 
+from certiformer.axioms.piecewise_linear import largest_gap
 from certiformer.certificate import Boxes, Node, Outputs, Ridges, Theorem, Triangle, decimal_text
 from certiformer.checker.ridge_program import as_ridges
 from certiformer.checker.ridges import Profile, units_of
 from certiformer.checker.rules import outputs, ridges
-from certiformer.checker.rules.piecewise_linear import largest_gap
 from certiformer.construct.program_values import as_numpy
 from certiformer.kernel.balls import ZERO, ball, decimal
 from certiformer.kernel.problem import Problem, ProgramFunction

@@ -9,7 +9,7 @@ The status is computed, never typed:
 - *stated*: there is a record and a docstring and nothing else;
 - *implemented*: the module holds code besides the record;
 - *tested*: in a source checkout, the test file `tests/theorems/test_NAME.py` compares it with examples;
-- *checked*: a rule of the same name stands in `checker/rules`: where a certificate uses the theorem, `check` verifies the
+- *checked*: a rule of the same name stands in `axioms`: where a certificate uses the theorem, `check` verifies the
   assumptions that are marked so and recomputes the constants.
 
 No status speaks of the proof: it is written in the docstring, for people to read.
@@ -120,7 +120,7 @@ def _evaluate(node: ast.expr | None, path: Path) -> object:
 
 
 def _status(record: Theorem, tree: ast.Module, package: Path) -> str:
-    rule = package / "checker" / "rules" / f"{record.name}.py"
+    rule = package / "axioms" / f"{record.name}.py"
     if rule.is_file():
         return "checked"
     if path_of_tests(record, package) is not None:

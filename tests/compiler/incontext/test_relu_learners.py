@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from certiformer.checker.rules.in_context_relu import find
+from certiformer.axioms.in_context_relu import find
 from certiformer.compiler.incontext import Request, compile_learner, describe
 from certiformer.compiler.incontext.registry import module_of
 from certiformer.errors import BadInput

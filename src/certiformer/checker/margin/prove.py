@@ -1,6 +1,6 @@
 """`prove_margin`: does a compiled transformer compute its program, for every input?
 
-The statement and its proof are in `checker.rules.margin`. Here the files are read, the parts of a configuration that the
+The statement and its proof are in `axioms.margin`. Here the files are read, the parts of a configuration that the
 rule knows are checked, and the sub-layers are walked through twice: in real arithmetic, and as a run in a dtype.
 """
 

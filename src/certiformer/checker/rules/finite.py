@@ -15,27 +15,20 @@ from collections.abc import Callable
 from flint import arb
 
 from certiformer.certificate import Finite, Node, Theorem
-from certiformer.checker.rules import exact_count, exact_induction, exact_sort, exact_width
+from certiformer.kernel.axioms import axiom
 from certiformer.kernel.balls import ZERO, larger
 from certiformer.kernel.points import FiniteProblem
 from certiformer.kernel.refusal import Refused
 
 MAX_ROWS = 1_000_000
-# Theorems that speak of all sequences over an alphabet.
-THEOREMS = {
-    "exact_sort": exact_sort.check,
-    "exact_count": exact_count.check,
-    "exact_width": exact_width.check,
-    "exact_induction": exact_induction.check,
-}
 
 
 def prove(node: Node, problem: FiniteProblem, progress: Callable[[int, int], None] | None = None) -> arb:
     """Check the proof of a finite claim: a finite node, or a theorem about all rows at once."""
     if isinstance(node, Finite):
         return check(problem, progress)
-    if isinstance(node, Theorem) and node.id in THEOREMS:
-        return THEOREMS[node.id](node, problem)
+    if isinstance(node, Theorem):
+        return axiom(node.id, "sequences").check(node, problem)
     raise Refused("a claim about a finite set of rows cannot be proved by a rule for boxes")
 
 

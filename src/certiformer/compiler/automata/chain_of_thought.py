@@ -1,6 +1,6 @@
 """The chain-of-thought form: a causal decoder with one block writes down one state for every symbol, then the answer.
 
-The theorem, its proof and its rule are in `checker.rules.chain_of_thought_automaton`. For words of up to T symbols the
+The theorem, its proof and its rule are in `axioms.chain_of_thought_automaton`. For words of up to T symbols the
 prompt is the word, filled up to T + 1 tokens with the token `end`, and then the start state. So row T + 1 + t, which
 holds the state after t symbols, finds the next symbol (or `end`) on row t at every length of the word. The decoder
 writes the states after 1, 2, ... symbols, one token each, and on meeting `end` the answer. The stream of a token is

@@ -1,6 +1,6 @@
 """The log-depth form: two blocks, applied log2 of the length times, compose the maps of the symbols.
 
-The theorem, its proof and its rule are in `checker.rules.log_depth_automaton`. Every row holds a map from states to
+The theorem, its proof and its rule are in `axioms.log_depth_automaton`. Every row holds a map from states to
 states as Q numbers, and a pointer to an earlier row. One pass composes the row's map with that of the row it points to
 and takes over that row's pointer, so that both reach twice as far (pointer jumping). The stream is laid out as
 

@@ -1,6 +1,6 @@
 """The looped form: one block, applied as often as a word may have symbols.
 
-The theorem, its proof and its rule are in `checker.rules.looped_automaton`. The stream of a token is laid out as
+The theorem, its proof and its rule are in `axioms.looped_automaton`. The stream of a token is laid out as
 
     state (Q) | symbol (A) | first | arrival (Q) | own code (B) | code of the row before (B)
 

@@ -1,6 +1,6 @@
 """The weights of the decoder: one block, two heads, eight hidden units, whatever the circuit.
 
-The theorem, its proof and its rule are in `checker.rules.chain_of_thought_circuit`. The tokens are 0, 1 and `start`; the
+The theorem, its proof and its rule are in `axioms.chain_of_thought_circuit`. The tokens are 0, 1 and `start`; the
 sequence is `start`, the inputs, and one token for each gate. The stream of a token is laid out as
 
     bit | left operand | right operand | out | truth table (4) | own code (B) | code of the left operand (B) | of the right

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from certiformer.checker.rules.in_context_gradient import run_bound
+from certiformer.axioms.in_context_gradient import run_bound
 from certiformer.compiler.incontext.determined import require_box, require_determined
 from certiformer.compiler.incontext.request import Request
 from certiformer.compiler.incontext.schedule import chebyshev, in_type

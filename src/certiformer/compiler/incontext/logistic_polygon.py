@@ -7,7 +7,7 @@ one has the value 1. The first is where the edge through (0, 1/2) still stays wi
 
 The slopes are rounded to a grid, so that the bends, their differences, are numbers of the stored type and add up to
 exactly 0: otherwise p would run away far out. What the rounding does to the error is the checker's business
-(`checker.rules.in_context_relu`); the corners are made for 7/8 of the error.
+(`axioms.in_context_relu`); the corners are made for 7/8 of the error.
 """
 
 from __future__ import annotations

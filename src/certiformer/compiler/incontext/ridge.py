@@ -7,7 +7,7 @@ learn.
 
 from __future__ import annotations
 
-from certiformer.checker.rules.in_context_ridge import ridge_bounds
+from certiformer.axioms.in_context_ridge import ridge_bounds
 from certiformer.compiler.incontext.gradient import explicit as explicit
 from certiformer.compiler.incontext.gradient import facts as facts
 from certiformer.compiler.incontext.gradient import (

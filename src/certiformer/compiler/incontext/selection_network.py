@@ -1,6 +1,6 @@
 """The weights of the choice among several strengths: six blocks, applied once for every step.
 
-The theorem, its proof and its rule are in `checker.rules.in_context_selection`, the algorithm in `target.selection`.
+The theorem, its proof and its rule are in `axioms.in_context_selection`, the algorithm in `target.selection`.
 
 *Tokens.* With n training and m validation rows: a training row is (x_j | x_j / n | 0 | y_j | 0 | 0), a validation row
 (x_j | 0 | x_j / m | y_j | y_j / m | 0), the query, which comes last, (x | 0 | 0 | 0 | 0 | 1), an unused row all zero.

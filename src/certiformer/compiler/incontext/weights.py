@@ -1,6 +1,6 @@
 """The weights of least-squares learners: linear attention, softmax heads with a sink, or mirrored tokens.
 
-The stream is (key | features | left to learn), for two softmax heads also (one, sink); `checker.learner_weights` has
+The stream is (key | features | left to learn), for two softmax heads also (one, sink); `axioms.learner_weights` has
 the same layout in words of its own, and compares every entry.
 """
 

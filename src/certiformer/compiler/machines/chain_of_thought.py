@@ -1,6 +1,6 @@
 """The weights of a decoder that writes one token for every step of a machine, and its runs.
 
-The theorem, its proof and its rule are in `checker.rules.chain_of_thought_machine`. The tokens are the symbols, `start`
+The theorem, its proof and its rule are in `axioms.chain_of_thought_machine`. The tokens are the symbols, `start`
 and one for each thing that a step can do (symbol written, move, state entered). The stream of a token is laid out as
 
     symbol (G) | state (S) | move | input | step | one | index | log | register | sum | query (B) | key (B) | read (G) | out
@@ -46,9 +46,9 @@ class ChainOfThought(Decoder):
     rule: ClassVar[str] = "chain_of_thought_machine"
 
     def reaches(self, steps: int) -> bool:
+        from certiformer.axioms.chain_of_thought_machine import reaches
+        from certiformer.axioms.thought_weights import ThoughtShape
         from certiformer.checker.rounding import FORMATS
-        from certiformer.checker.rules.chain_of_thought_machine import reaches
-        from certiformer.checker.thought_weights import ThoughtShape
 
         return reaches(ThoughtShape(self.machine, steps, self.symbols), FORMATS[self.dtype])
 

@@ -1,6 +1,6 @@
 """The weights of the encoder-decoder with hard attention that runs a Turing machine, in exact rationals, and its runs.
 
-The theorem, its proof and its rule are in `checker.rules.encoder_decoder_machine`. The encoder tokens come first: the cells
+The theorem, its proof and its rule are in `axioms.encoder_decoder_machine`. The encoder tokens come first: the cells
 -1, ..., L with the input from cell 0 on and blanks elsewhere. Then come the decoder tokens, each a state, the symbol under
 the head and the last move. Encoder and decoder are one sequence under a causal mask: a query that is meant for one of
 them is made large at the other. The stream is laid out as
@@ -49,8 +49,8 @@ class EncoderDecoder(Decoder):
     rule: ClassVar[str] = "encoder_decoder_machine"
 
     def reaches(self, steps: int) -> bool:
+        from certiformer.axioms.encoder_decoder_machine import unsafe
         from certiformer.checker.rounding import FORMATS
-        from certiformer.checker.rules.encoder_decoder_machine import unsafe
 
         return bool(unsafe(FORMATS[self.dtype], steps) < 1)
 

@@ -1,6 +1,6 @@
 """The weights of the looped block: one pass of the one block is one step of the machine, at every cell at once.
 
-The theorem, its proof and its rule are in `checker.rules.looped_machine`; `layout` says what the coordinates hold.
+The theorem, its proof and its rule are in `axioms.looped_machine`; `layout` says what the coordinates hold.
 
 *Attention.* Two heads. The left head of cell i looks at cell i - 1 and brings the next state if the machine moves
 right from there; the right head looks at i + 1 and brings it if the machine moves left. At an end of the tape a cell

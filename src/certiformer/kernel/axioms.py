@@ -1,0 +1,27 @@
+"""The axioms: theorems that are proved on paper, each loaded when a certificate names it."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from certiformer.kernel.refusal import Refused
+
+_OF = {
+    "functions on a box": "exact_gather korovkin_ridges piecewise_linear position_gating ridge_temperatures shifted_grids "
+    "sigmoid_heads squares_rbf temperatures voronoi_first_order voronoi_second_order",
+    "sequences": "exact_count exact_induction exact_sort exact_width",
+    "program.json": "margin",
+    "machine.json": "chain_of_thought_machine encoder_decoder_machine looped_machine",
+    "automaton.json": "chain_of_thought_automaton log_depth_automaton looped_automaton",
+    "gates.json": "chain_of_thought_circuit",
+    "learner.json": "in_context_gradient in_context_relu in_context_ridge in_context_selection",
+}
+AXIOMS = {name: subject for subject, names in _OF.items() for name in names.split()}  # each with what it speaks of
+
+
+def axiom(name: str, subject: str) -> Any:
+    """The module of the axiom `name`, which must speak of `subject`; no other module is ever loaded by name."""
+    if AXIOMS.get(name) != subject:
+        raise Refused(f"the certificate rests on {name!r}, which is no axiom about {subject} that this checker knows")
+    return import_module(f"certiformer.axioms.{name}")
