@@ -153,9 +153,9 @@ def altered_row(folder) -> bytes:
         (lambda f: reseal(f, proof=Theorem("1e-6", "voronoi_first_order")), "no axiom about sequences"),
         (
             lambda f: reseal(f, raw_proof={"rule": "boxes", "bound": "1", "order": 1, "offset": 0, "length": 0}),
-            "no axiom about sequences",
+            "finite set",
         ),
-        (lambda f: reseal(f, proof=Triangle("1", {}, (Finite("1"), Finite("1")))), "no axiom about sequences"),
+        (lambda f: reseal(f, proof=Triangle("1", {}, (Finite("1"), Finite("1")))), "finite set"),
         (lambda f: reseal(f, epsilon="1e-9", upper="1e-9"), "exceeds epsilon"),
         (lambda f: reseal(f, witness=Witness(("9", "9"), 0, "0.1").to_json()), "not a row"),
         (lambda f: reseal(f, witness=Witness(("1/10", "1/5"), 1, "0.1").to_json()), "does not exist"),
