@@ -65,21 +65,23 @@ from certiformer.kernel.rounding import FORMATS, NoBound
 from certiformer.kernel.weights import read_model
 from certiformer.target.learner import larger_reading, read_learner, smaller_reading, written
 from certiformer.target.least_squares import LeastSquares
-from certiformer.theorem import Assumption, Theorem
 
-THEOREM = Theorem(
-    id="axioms.in_context_gradient",
-    title="Layers of linear attention are steps of gradient descent on the rows of the context.",
-    kind="exact",
-    sources=("oswald2023", "gatmiry2024"),
-    verb="compile",
-    assumptions=(
-        Assumption("weights", "every stored number is the one that the learner has", "checked"),
-        Assumption("numbers", "the bounds hold for all eigenvalues up to the stated one", "checked"),
-        Assumption("run", "a run rounds as kernel.rounding describes, on numbers of the stored type", "trusted"),
+THEOREM = {
+    "id": "axioms.in_context_gradient",
+    "title": "Layers of linear attention are steps of gradient descent on the rows of the context.",
+    "kind": "exact",
+    "sources": (
+        "oswald2023",
+        "gatmiry2024",
     ),
-    uses=(),
-)
+    "verb": "compile",
+    "assumptions": (
+        ("weights", "every stored number is the one that the learner has", "checked"),
+        ("numbers", "the bounds hold for all eigenvalues up to the stated one", "checked"),
+        ("run", "a run rounds as kernel.rounding describes, on numbers of the stored type", "trusted"),
+    ),
+    "uses": (),
+}
 
 NOTHING = Fraction(0)
 NOT_CLAIMED = (
