@@ -20,9 +20,9 @@ from certiformer.compiler.incontext import Request, compile_learner, describe, s
 from certiformer.compiler.incontext.compiled import CompiledLearner
 from certiformer.compiler.incontext.gradient import explicit, points
 from certiformer.errors import BadInput
+from certiformer.kernel.meanings.learner import read_learner
+from certiformer.kernel.meanings.least_squares import LeastSquares
 from certiformer.kernel.refusal import Refused
-from certiformer.target.learner import read_learner
-from certiformer.target.least_squares import LeastSquares
 from compiler.incontext.exact_linear import Leaning, contexts, descent, forward, fractions, tokens_of
 
 

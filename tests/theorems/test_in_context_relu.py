@@ -22,8 +22,8 @@ from certiformer.compiler.incontext.compiled import CompiledLearner
 from certiformer.compiler.incontext.logistic_polygon import polygon
 from certiformer.compiler.incontext.relu_network import relu_points
 from certiformer.kernel.balls import working_precision
+from certiformer.kernel.meanings.learner import read_learner
 from certiformer.kernel.refusal import Refused
-from certiformer.target.learner import read_learner
 from compiler.incontext.exact_relu import dot, relu_tokens, run, weights_of
 from compiler.incontext.exact_relu import polygon as polygon_at
 from compiler.incontext.numpy_relu import run as float_run

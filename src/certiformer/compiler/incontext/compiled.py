@@ -15,8 +15,8 @@ from certiformer.compiler.folder import files_of, load_model, save_computation
 from certiformer.compiler.incontext.registry import module_of
 from certiformer.compiler.stored import stored
 from certiformer.errors import BadInput
+from certiformer.kernel.meanings.learner import Learner, read_learner
 from certiformer.model.config import Config
-from certiformer.target.learner import Learner, read_learner
 
 if TYPE_CHECKING:
     from certiformer.model.transformer import Transformer
