@@ -18,16 +18,18 @@ import heapq
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from fractions import Fraction
 from functools import reduce
 from typing import Any
 
 from flint import arb, arb_mat
 
 from certiformer.kernel import stream, taylor
-from certiformer.kernel.balls import INFINITY, ZERO, BallDomain, Box, ball, largest, working_precision
+from certiformer.kernel.balls import INFINITY, ZERO, BallDomain, Box, ball, exact, largest, working_precision
+from certiformer.kernel.claim import Claim
+from certiformer.kernel.files import CONFIG, MODEL
 from certiformer.kernel.forward import point_stream
 from certiformer.kernel.network import Network
+from certiformer.kernel.problem import Problem
 from certiformer.kernel.refusal import Refused
 from certiformer.kernel.rounding import operations
 from certiformer.kernel.rounding.formats import Format, NoBound, format_of
@@ -35,6 +37,7 @@ from certiformer.kernel.rounding.operations import Rounded, exact_values
 from certiformer.kernel.rounding.walk import Kept, Walk
 from certiformer.kernel.splits import Cell, halves, root
 from certiformer.kernel.stream import Stream
+from certiformer.kernel.weights import read_model
 
 MOST_CELLS = 4_096
 DEEPEST = 16  # bisections of one axis: ranges on smaller cells are not narrower by much
@@ -53,16 +56,22 @@ class RunBound:
     cells: int
 
 
-def confirm(network: Network, domain: BallDomain | None, stated: Fraction) -> None:
-    """Raises `Refused` unless runs in the stored dtype are proved to stay within `stated` of the real numbers, on the box
-    `domain`, or for all sequences of letters where there is none.
-    """
-    dtype, limit = network.config["dtype"], ball(stated)
-    said = f"the certificate bounds the error of a run by about {float(stated):.6g}, but "
-    found = letters_error(network, dtype) if domain is None else run_error(network, domain, dtype, goal=limit.lower())
+def confirm_run_error(claim: Claim, files: Mapping[str, bytes], stated: str) -> None:
+    """Raises `Refused` unless runs in the stored dtype are proved to stay within `stated` of the real numbers."""
+    limit, said = exact(stated), f"the certificate bounds the error of a run by {stated}, but "
+    if limit < 0:
+        raise Refused("the certificate bounds the error of a run by a negative number")
+    network = Network(*read_model(files[CONFIG], files[MODEL]))
+    dtype = network.config["dtype"]
+    if isinstance(claim.problem, Problem):
+        found = run_error(network, claim.problem.domain, dtype, goal=ball(limit).lower())
+    elif network.config["input"]["kind"] == "ids":
+        found = letters_error(network, dtype)
+    else:
+        raise Refused("the certificate bounds the error of a run, which is not done for rows of numbers")
     if found.bound is None:
         raise Refused(said + found.reason)
-    if not found.bound <= limit:
+    if not found.bound <= ball(limit):
         raise Refused(f"{said}only about {float(found.bound):.6g} is proved")
 
 

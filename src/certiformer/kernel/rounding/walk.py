@@ -1,8 +1,9 @@
 """The walk over an array program with an error beside every form.
 
 Every node of `kernel.arrays` carries the form of its real value, as `kernel.forward` computes it, and a bound of
-|run - real|. A sum of matrix products that nothing else reads and of constants is one sum of products, in any order: the heads of a
-block with their output bias, the embedding with its bias and its code. Scores are looked at by the rows that use them.
+|run - real|. A sum of matrix products that nothing else reads and of constants is one sum of products, in any order:
+the heads of a block with their output bias, the embedding with its bias and its code. Scores are looked at by the rows
+that use them.
 
 *Pieces.* Until rows are mixed, what comes from the registers does not depend on the point: it is computed once for all
 boxes, and the moving rest for each. `Linear` and `Norm` act on every piece of a `Stack` by itself.
