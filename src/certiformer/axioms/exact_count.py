@@ -36,7 +36,7 @@ Certified
     The bound for the real-number function of the exact stored weights, at all V^n sequences of full length.
 
 Not certified
-    Shorter sequences; letters outside the alphabet. The rounding of a run is a claim of its own (`checker.run_sequences`).
+    Shorter sequences; letters outside the alphabet. The rounding of a run is a claim of its own (`kernel.rounding.runs`).
 
 Example
     >>> from certiformer.kernel.meanings.sequence_maps import CountMap

@@ -121,7 +121,7 @@ def _decide_program(claim: ProgramClaim) -> Verdict:
 def _decide(claim: Claim, files: Mapping[str, bytes], workers: int | None, progress: Progress | None) -> Verdict:
     certificate = claim.certificate
     if certificate.run_error is not None:  # loaded here: no other claim rests on the rounding of runs
-        import_module("certiformer.checker.run_claim").confirm_run_error(claim, files, certificate.run_error)
+        import_module("certiformer.kernel.rounding.runs").confirm_run_error(claim, files, certificate.run_error)
     lower = None if certificate.witness is None else error_lower(claim.problem, certificate.witness)
     shown = None if lower is None else decimal(lower, up=False)
     require_lower(certificate, lower)

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from certiformer.checker.run_error import run_error
+from certiformer.kernel.rounding.runs import run_error
 from certiformer.model import Config, Transformer, tensor_specs
 from certiformer.model.cast import cast
-from checker.float_runs import TYPES, Machine, run
 from checker.networks import network_of
-from checker.test_run_error import MACHINES, distance, domain_around
+from kernel.float_runs import TYPES, Machine, run
+from kernel.test_runs import MACHINES, distance, domain_around
 from model.cases import configs
 
 

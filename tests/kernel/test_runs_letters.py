@@ -8,11 +8,11 @@ from itertools import product
 import numpy as np
 import pytest
 
-from certiformer.checker.run_sequences import sequences_run_error
 from certiformer.construct.parity import parity_network
 from certiformer.construct.selector_width import histogram_network
 from certiformer.construct.sort_alphabet import sort_network
-from certiformer.kernel.points import PointNetwork
+from certiformer.kernel.network import Network
+from certiformer.kernel.rounding.runs import letters_error
 from certiformer.kernel.weights import read_model
 from certiformer.model import Attention, Block, Code, Config, FeedForward, Heads, Input, Readout, Transformer
 from certiformer.model.store import tensors_to_bytes
@@ -43,7 +43,7 @@ MODELS = {
 @pytest.mark.parametrize("name", MODELS)
 def test_every_run_of_every_sequence_is_within_the_bound(name):
     model = MODELS[name]
-    found = sequences_run_error(PointNetwork(*read_model(model.config.to_bytes(), tensors_to_bytes(model))), "float32")
+    found = letters_error(Network(*read_model(model.config.to_bytes(), tensors_to_bytes(model))), "float32")
     assert found.bound is not None
     size = model.config.input
     letters = np.array(list(product(range(size.vocabulary), repeat=size.tokens)))
@@ -64,7 +64,7 @@ def test_adding_the_code_rounds():
         "readout.bias": [0.0],
     }
     model = Transformer(config, weights)
-    found = sequences_run_error(PointNetwork(*read_model(config.to_bytes(), tensors_to_bytes(model))), "float32")
+    found = letters_error(Network(*read_model(config.to_bytes(), tensors_to_bytes(model))), "float32")
     letters = np.array(list(product(range(2), repeat=2)))
     apart = np.max(np.abs(model.evaluate(letters, "float32") - model.evaluate(letters)))
     assert 0 < apart <= float(found.bound) < 2.2 * 2**-24 * 1.01
@@ -73,14 +73,14 @@ def test_adding_the_code_rounds():
 def test_a_run_that_no_interval_encloses_or_that_is_too_long_has_no_bound_and_a_reason():
     config, tensors = sort_network(40, 1000)
     model = Transformer(config, tensors)
-    network = PointNetwork(*read_model(config.to_bytes(), tensors_to_bytes(model)))
-    found = sequences_run_error(network, "float64")
+    network = Network(*read_model(config.to_bytes(), tensors_to_bytes(model)))
+    found = letters_error(network, "float64")
     assert found.bound is None
     assert "numbers" in found.reason
     huge = dict(MODELS["parity"].tensors)
     huge["blocks.0.ffn.down"] = np.full_like(huge["blocks.0.ffn.down"], 3e38)
     model = Transformer(MODELS["parity"].config, huge)
-    found = sequences_run_error(PointNetwork(*read_model(model.config.to_bytes(), tensors_to_bytes(model))), "float32")
+    found = letters_error(Network(*read_model(model.config.to_bytes(), tensors_to_bytes(model))), "float32")
     assert found.bound is None
     assert "exceed the largest finite float32" in found.reason
 
@@ -88,8 +88,8 @@ def test_a_run_that_no_interval_encloses_or_that_is_too_long_has_no_bound_and_a_
 def test_positions_that_are_alike_have_the_bound_of_one():
     """With a position code of zeros every position is computed: the same bound, found the long way."""
     model = MODELS["hist"]
-    short = sequences_run_error(PointNetwork(*read_model(model.config.to_bytes(), tensors_to_bytes(model))), "float32")
+    short = letters_error(Network(*read_model(model.config.to_bytes(), tensors_to_bytes(model))), "float32")
     config = replace(model.config, code=Code("table"))
     coded = Transformer(config, {**model.tensors, "code.table": np.zeros((5, config.width))})
-    long = sequences_run_error(PointNetwork(*read_model(config.to_bytes(), tensors_to_bytes(coded))), "float32")
+    long = letters_error(Network(*read_model(config.to_bytes(), tensors_to_bytes(coded))), "float32")
     assert short.bound == long.bound

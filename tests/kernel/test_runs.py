@@ -13,20 +13,19 @@ import numpy as np
 import pytest
 from flint import arb
 
-from certiformer.checker import run_attention
-from certiformer.checker import run_error as analysis
-from certiformer.checker.run_error import run_error
-from certiformer.checker.run_scores import ScoreTable
 from certiformer.errors import BadInput
 from certiformer.kernel.balls import BallDomain, working_precision
 from certiformer.kernel.certificate import Certificate
-from certiformer.kernel.rounding import FORMATS, Format, formats, mean_value, summation
+from certiformer.kernel.rounding import FORMATS, Format, attention, formats, mean_value, summation, walk
+from certiformer.kernel.rounding.attention import Scores
+from certiformer.kernel.rounding.runs import run_error
+from certiformer.kernel.rounding.walk import Walk
 from certiformer.kernel.taylor import bounds
 from certiformer.model import Block, Config, FeedForward, Input, Norm, Readout, Transformer, tensor_specs
 from certiformer.model.cast import cast
 from certiformer.target import parse_domain
-from checker.float_runs import TYPES, Machine, run
 from checker.networks import network_of, point_box, tiny
+from kernel.float_runs import TYPES, Machine, run
 from kernel.test_network import CONTINUOUS, MORE
 from model.cases import model_of
 from negative.forge import judged, reseal, theorem_run
@@ -240,14 +239,14 @@ def _weaker(monkeypatch, name):
         halved = {key: _Halved(*[getattr(form, f) for f in form.__dataclass_fields__]) for key, form in FORMATS.items()}
         monkeypatch.setattr(formats, "FORMATS", halved)
     elif name == "no error in the scores":
-        monkeypatch.setattr(ScoreTable, "_errors", lambda self, row, allowed, extra, reference: [arb(0)] * len(allowed))
+        monkeypatch.setattr(Scores, "_errors", lambda self, i, allowed, extra, reference: [arb(0)] * len(allowed))
     elif name == "nothing is flushed":
         changed = {key: replace(form, lowest=-10_000) for key, form in FORMATS.items()}
         monkeypatch.setattr(formats, "FORMATS", changed)
     elif name == "exact functions":
         changed = {key: replace(form, exp=0, erf=0, divide=0) for key, form in FORMATS.items()}
         monkeypatch.setattr(formats, "FORMATS", changed)
-        monkeypatch.setattr(run_attention, "summation", lambda *_: arb(0))
+        monkeypatch.setattr(attention, "summation", lambda *_: arb(0))
 
 
 class _Halved(Format):
@@ -315,16 +314,16 @@ def test_short_lists_give_the_same_bound(monkeypatch):
     model = cast(theorem_run("sin(x1)", "[0, 2*pi]", "0.001").model, "float32")
     network, domain = network_of(model), BallDomain(parse_domain("[0, 2*pi]"))
     lists = []
-    shorten = analysis.Walk._shorten
+    shorten = Walk._shorten
 
-    def watched(self, key, known, *rest):
+    def watched(self, position, known, *rest):
         lists.append(None if known is None else len(known.kept))
-        shorten(self, key, known, *rest)
+        shorten(self, position, known, *rest)
 
-    monkeypatch.setattr(analysis.Walk, "_shorten", watched)
+    monkeypatch.setattr(Walk, "_shorten", watched)
     short = bound_of(network, domain, "float32", cells=32)
     assert min(n for n in lists if n is not None) < 0.3 * network.registers
-    monkeypatch.setattr(analysis, "LIGHT", arb(0))
+    monkeypatch.setattr(walk, "LIGHT", arb(0))
     full = bound_of(network, domain, "float32", cells=32)
     assert abs(short - full) < 1e-6 * full
 
