@@ -12,8 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from certiformer.axioms.in_context_relu import find, sentence
-from certiformer.axioms.logistic_polygon import polygon_error
+from certiformer.axioms.in_context_relu import find, polygon_error, sentence
 from certiformer.certificate import Certificate
 from certiformer.certificate import Theorem as Proof
 from certiformer.checker.computation import check_computation
