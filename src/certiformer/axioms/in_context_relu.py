@@ -1,7 +1,7 @@
 """Passes of two blocks with ReLU attention are steps of gradient descent, logistic regression or the Lasso on the context.
 
 Statement
-    Let a learner be described as in `target.relu_learner`, and let the tokens be those of a context with n <= N rows
+    Let a learner be described as in `meanings.relu_learner`, and let the tokens be those of a context with n <= N rows
     and a query: (x_j | x_j / n | y_j | 0) for a row, (x | 0 | 0 | 1) for the query, zeros for unused rows. If the
     stored weights are those of the plan below, entry by entry, then for *every* context and query, L passes compute in
     real arithmetic exactly w after L steps of the description, and the prediction w . x (for `relu-logistic` p(w . x),
@@ -70,7 +70,7 @@ Not certified
 
 Example
     >>> from certiformer.axioms.in_context_relu import plan
-    >>> from certiformer.target.relu_learner import ReluLearner
+    >>> from certiformer.kernel.meanings.relu_learner import ReluLearner
     >>> numbers = dict(rate=0.5, decay=0.0, threshold=0.0, knots=(), bends=(), bound=1.0, label_bound=1.0, spectrum=2.0)
     >>> made = plan(ReluLearner("relu-least-squares", features=2, rows=8, steps=5, dtype="float64", **numbers))
     >>> len(made.config["blocks"]), made.config["width"]
@@ -92,11 +92,11 @@ from certiformer.checker.rounding import FORMATS, NoBound
 from certiformer.kernel.balls import ONE, ZERO, decimal, working_precision
 from certiformer.kernel.computation import Files, Finding
 from certiformer.kernel.files import CONFIG, LEARNER, MODEL
+from certiformer.kernel.meanings.learner import read_learner
+from certiformer.kernel.meanings.relu_learner import ReluLearner
 from certiformer.kernel.numbers import exact_text
 from certiformer.kernel.refusal import Refused
 from certiformer.kernel.weights import read_model
-from certiformer.target.learner import read_learner
-from certiformer.target.relu_learner import ReluLearner
 from certiformer.theorem import Assumption, Theorem
 
 THEOREM = Theorem(

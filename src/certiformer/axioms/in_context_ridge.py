@@ -73,10 +73,10 @@ from certiformer.axioms.learner_weights import require_weights
 from certiformer.kernel.balls import ZERO, ball, decimal, smaller, working_precision
 from certiformer.kernel.computation import Files, Finding
 from certiformer.kernel.files import CONFIG, LEARNER, MODEL
+from certiformer.kernel.meanings.learner import larger_reading, read_learner, smaller_reading, written
+from certiformer.kernel.meanings.least_squares import LeastSquares
 from certiformer.kernel.refusal import Refused
 from certiformer.kernel.weights import Tensor, read_model
-from certiformer.target.learner import larger_reading, read_learner, smaller_reading, written
-from certiformer.target.least_squares import LeastSquares
 from certiformer.theorem import Assumption, Theorem
 
 THEOREM = Theorem(

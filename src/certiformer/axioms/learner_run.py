@@ -53,8 +53,8 @@ from flint import arb
 from certiformer.axioms.learner_spectrum import Spectrum
 from certiformer.checker.rounding import Format, no_overflow
 from certiformer.kernel.balls import ONE, ZERO, ball, larger, smaller
-from certiformer.target.learner import larger_reading
-from certiformer.target.least_squares import LeastSquares
+from certiformer.kernel.meanings.learner import larger_reading
+from certiformer.kernel.meanings.least_squares import LeastSquares
 
 
 class Attention(NamedTuple):
