@@ -11,13 +11,15 @@ import numpy as np
 import pytest
 
 from certiformer.axioms.in_context_gradient import LearnerRun, find, run_bound, softmax_errors, spectrum
-from certiformer.certificate import CERTIFICATE, LEARNER, Certificate, digest
-from certiformer.checker.computation import check_computation, computation_certificate
 from certiformer.checker.rounding import FORMATS, Format
+from certiformer.compiler.folder import computation_certificate
 from certiformer.compiler.incontext import Request, compile_learner, describe, save_learner
 from certiformer.compiler.incontext.compiled import CompiledLearner
 from certiformer.compiler.incontext.gradient import explicit, points
 from certiformer.errors import BadInput
+from certiformer.kernel.certificate import Certificate
+from certiformer.kernel.computation import check_computation
+from certiformer.kernel.files import CERTIFICATE, LEARNER, digest
 from certiformer.kernel.meanings.learner import read_learner
 from certiformer.kernel.meanings.least_squares import LeastSquares
 from certiformer.kernel.refusal import Refused

@@ -94,13 +94,14 @@ from typing import Any
 
 from flint import arb, fmpq
 
-from certiformer.certificate import CONFIG, LEARNER, MODEL, exact_text
-from certiformer.checker.computation import Files, Finding
 from certiformer.checker.rounding import FORMATS, Format, NoBound, no_overflow
 from certiformer.kernel.balls import INFINITY, ONE, ZERO, ball, decimal, larger, largest, smaller, working_precision
+from certiformer.kernel.computation import Files, Finding
 from certiformer.kernel.construction import Construction, copy
+from certiformer.kernel.files import CONFIG, LEARNER, MODEL
 from certiformer.kernel.meanings.learner import larger_reading, read_learner, smaller_reading, written
 from certiformer.kernel.meanings.least_squares import LeastSquares
+from certiformer.kernel.numbers import exact_text
 from certiformer.kernel.refusal import Refused
 from certiformer.kernel.weights import Tensor, read_model
 from certiformer.theorem import Assumption, Theorem

@@ -95,13 +95,14 @@ from functools import lru_cache
 from flint import arb
 
 from certiformer.axioms.relu_learner_run import Drift, RunBounds
-from certiformer.certificate import CONFIG, LEARNER, MODEL, exact_text
-from certiformer.checker.computation import Files, Finding
 from certiformer.checker.rounding import FORMATS, NoBound
 from certiformer.kernel.balls import ONE, ZERO, ball, decimal, larger, working_precision
+from certiformer.kernel.computation import Files, Finding
 from certiformer.kernel.construction import Construction, Head, copy, eraser
+from certiformer.kernel.files import CONFIG, LEARNER, MODEL
 from certiformer.kernel.meanings.learner import read_learner
 from certiformer.kernel.meanings.relu_learner import ReluLearner
+from certiformer.kernel.numbers import exact_text
 from certiformer.kernel.refusal import Refused
 from certiformer.kernel.weights import read_model
 from certiformer.theorem import Assumption, Theorem
