@@ -9,9 +9,12 @@ from itertools import product
 
 import numpy as np
 import pytest
+from certiformer.axioms.learner_run import LearnerRun
+from certiformer.axioms.learner_spectrum import spectrum
+from certiformer.target.learner import read_learner
+from certiformer.target.least_squares import LeastSquares
 
 from certiformer.axioms.in_context_gradient import LearnerRun, find, run_bound, softmax_errors, spectrum
-from certiformer.checker.rounding import FORMATS, Format
 from certiformer.compiler.folder import computation_certificate
 from certiformer.compiler.incontext import Request, compile_learner, describe, save_learner
 from certiformer.compiler.incontext.compiled import CompiledLearner
@@ -23,6 +26,7 @@ from certiformer.kernel.files import CERTIFICATE, LEARNER, digest
 from certiformer.kernel.meanings.learner import read_learner
 from certiformer.kernel.meanings.least_squares import LeastSquares
 from certiformer.kernel.refusal import Refused
+from certiformer.kernel.rounding import FORMATS, Format
 from compiler.incontext.exact_linear import Leaning, contexts, descent, forward, fractions, tokens_of
 
 
@@ -167,8 +171,8 @@ def test_softmax_errors_in_many_digits():
     """One step with the true exponential, in 60 digits: the error is that of the scores, which the bound must hold alone."""
     from flint import arb, ctx
 
-    from certiformer.checker.rounding import FORMATS
     from certiformer.kernel.balls import ZERO
+    from certiformer.kernel.rounding import FORMATS
 
     learner = replace(made(attention="softmax-mirror", layers=1, rows=3).learner, small=2.0**-4)
     relative, _ = softmax_errors(learner, FORMATS["float64"], ZERO)

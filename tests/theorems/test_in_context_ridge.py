@@ -9,12 +9,13 @@ from itertools import product
 
 import numpy as np
 import pytest
+from certiformer.axioms.learner_run import LearnerRun
+from certiformer.axioms.learner_spectrum import chebyshev_bound, spectrum
 from flint import arb, ctx, fmpq
 
 from certiformer.axioms.in_context_gradient import LearnerRun, run_bound, spectrum
 from certiformer.axioms.in_context_gradient import find as find_gradient
 from certiformer.axioms.in_context_ridge import chebyshev_bound, contraction, find, ridge_bounds
-from certiformer.checker.rounding import Format
 from certiformer.compiler.incontext import Request, compile_learner, describe
 from certiformer.compiler.incontext.compiled import CompiledLearner
 from certiformer.compiler.incontext.schedule import chebyshev, constant, lebedev, whitening
@@ -22,6 +23,7 @@ from certiformer.errors import BadInput
 from certiformer.kernel.balls import decimal, working_precision
 from certiformer.kernel.files import LEARNER
 from certiformer.kernel.refusal import Refused
+from certiformer.kernel.rounding import Format
 from compiler.incontext.exact_linear import contexts, descent, forward, fractions, tokens_of
 
 

@@ -64,7 +64,7 @@ Proof
 Assumptions
     weights (**checked**): every stored number is the one that the learner has, output weights of softmax up to rounding.
     numbers (**checked**): bounds are found in ball arithmetic, for all eigenvalues up to `high`.
-    run (**trusted**): arithmetic is as described in `checker.rounding`; the context is given in numbers of the type.
+    run (**trusted**): arithmetic is as described in `kernel.rounding`; the context is given in numbers of the type.
 
 Certified
     The statement for all contexts of 1 to N rows; `tolerance` is stated, `margin` is what the bound leaves of it.
@@ -94,7 +94,6 @@ from typing import Any
 
 from flint import arb, fmpq
 
-from certiformer.checker.rounding import FORMATS, Format, NoBound, no_overflow
 from certiformer.kernel.balls import INFINITY, ONE, ZERO, ball, decimal, larger, largest, smaller, working_precision
 from certiformer.kernel.computation import Files, Finding
 from certiformer.kernel.construction import Construction, copy
@@ -103,6 +102,7 @@ from certiformer.kernel.meanings.learner import larger_reading, read_learner, sm
 from certiformer.kernel.meanings.least_squares import LeastSquares
 from certiformer.kernel.numbers import exact_text
 from certiformer.kernel.refusal import Refused
+from certiformer.kernel.rounding import FORMATS, Format, NoBound, no_overflow
 from certiformer.kernel.weights import Tensor, read_model
 from certiformer.theorem import Assumption, Theorem
 
@@ -115,7 +115,7 @@ THEOREM = Theorem(
     assumptions=(
         Assumption("weights", "every stored number is the one that the learner has", "checked"),
         Assumption("numbers", "the bounds hold for all eigenvalues up to the stated one", "checked"),
-        Assumption("run", "a run rounds as checker.rounding describes, on numbers of the stored type", "trusted"),
+        Assumption("run", "a run rounds as kernel.rounding describes, on numbers of the stored type", "trusted"),
     ),
     uses=(),
 )

@@ -57,7 +57,7 @@ Assumptions
     form (**checked**): six blocks of ReLU attention and ReLU units, applied once for every step.
     weights (**checked**): every stored number is the one that the construction calls for.
     step (**checked**): no step is longer than 2 in terms of the stated spectrum.
-    run (**trusted**): arithmetic is as described in `checker.rounding`; x_j / n, x_j / m, y_j / m are rounded once.
+    run (**trusted**): arithmetic is as described in `kernel.rounding`; x_j / n, x_j / m, y_j / m are rounded once.
 
 Certified
     The statement, for all contexts at once.
@@ -86,7 +86,6 @@ from typing import NamedTuple
 from flint import arb
 
 from certiformer.axioms.relu_learner_run import RunBounds
-from certiformer.checker.rounding import FORMATS, Format, NoBound, no_overflow
 from certiformer.kernel.balls import ZERO, ball, decimal, larger, smaller, working_precision
 from certiformer.kernel.computation import Files, Finding
 from certiformer.kernel.construction import Construction, Entries, Head, copy, eraser
@@ -96,6 +95,7 @@ from certiformer.kernel.meanings.relu_learner import ReluLearner
 from certiformer.kernel.meanings.selection import Selection
 from certiformer.kernel.numbers import exact_text
 from certiformer.kernel.refusal import Refused
+from certiformer.kernel.rounding import FORMATS, Format, NoBound, no_overflow
 from certiformer.kernel.weights import read_model
 from certiformer.theorem import Assumption, Theorem
 
@@ -110,7 +110,7 @@ THEOREM = Theorem(
         Assumption("weights", "every stored number is the one that the description calls for", "checked"),
         Assumption("step", "no step is longer than 2 in terms of the stated spectrum", "checked"),
         Assumption(
-            "run", "a run rounds as checker.rounding describes; quotients of the data are rounded once", "trusted"
+            "run", "a run rounds as kernel.rounding describes; quotients of the data are rounded once", "trusted"
         ),
     ),
     uses=(),
