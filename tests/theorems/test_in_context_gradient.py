@@ -9,10 +9,6 @@ from itertools import product
 
 import numpy as np
 import pytest
-from certiformer.axioms.learner_run import LearnerRun
-from certiformer.axioms.learner_spectrum import spectrum
-from certiformer.target.learner import read_learner
-from certiformer.target.least_squares import LeastSquares
 
 from certiformer.axioms.in_context_gradient import LearnerRun, find, run_bound, softmax_errors, spectrum
 from certiformer.compiler.folder import computation_certificate

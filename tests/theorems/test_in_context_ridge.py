@@ -9,8 +9,6 @@ from itertools import product
 
 import numpy as np
 import pytest
-from certiformer.axioms.learner_run import LearnerRun
-from certiformer.axioms.learner_spectrum import chebyshev_bound, spectrum
 from flint import arb, ctx, fmpq
 
 from certiformer.axioms.in_context_gradient import LearnerRun, run_bound, spectrum
