@@ -484,7 +484,7 @@ class _Exact:
             if not (s == best or s > best or s < best):
                 raise Undecided
             best = s if s > best else best
-        chosen = [s == best for s in scores]
+        chosen = [not s < best for s in scores]  # no two are left undecided
         return [self.number(Fraction(int(c), sum(chosen))) for c in chosen]
 
 
