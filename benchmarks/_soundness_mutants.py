@@ -27,10 +27,10 @@ from pathlib import Path
 
 # Found without loading it: what a fault changes must not be there yet.
 PACKAGE = Path(str(importlib.util.find_spec("certiformer").origin)).parent
-SOURCES = ("kernel/**/*.py", "axioms/**/*.py", "checker/**/*.py", "certificate/**/*.py")
+SOURCES = ("kernel/**/*.py", "axioms/**/*.py", "checker/**/*.py")
 FORGERIES, HONEST = 20, 10  # of each kind, that every fault may have to face
-FORMS, TOGETHER = 10, 40  # so many times so many trials of forms
-FOLLOWED = 5  # of each kind, whose calls are followed; the others are taken to enter the same functions
+FORMS, TOGETHER = 12, 30  # so many times so many trials of forms
+FOLLOWED = 2  # of each kind, whose calls are followed; the others are taken to enter the same functions
 SECONDS = 40.0  # for one fault
 
 KINDS = ("dropped case", "flipped inequality", "missing pad", "off by one", "unchecked field", "swapped argument")
@@ -412,7 +412,7 @@ def answer(item: Item, seed: int) -> str:
                 if wrong:
                     return f"a trial of {item.kind} shows it: {wrong[:80]}"
             return ""
-        from certiformer.checker import check
+        from certiformer.kernel.check import check
 
         verdict = check(trials.put(trials.scratch() / "fault", item.files), workers=1)
     except Exception as error:
