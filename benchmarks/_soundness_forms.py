@@ -7,12 +7,26 @@ tolerance.
 
 from __future__ import annotations
 
+import ast
 import json
 import random
 from fractions import Fraction
 
 import numpy as np
-from _soundness_exact import Model, Singular, Undecided, _fmpq, exact, float_values, floats, precisely, value, written
+from _soundness_exact import (
+    Model,
+    Singular,
+    Undecided,
+    _fmpq,
+    _less,
+    _operation,
+    exact,
+    float_values,
+    floats,
+    precisely,
+    value,
+    written,
+)
 from _soundness_kernel import KERNEL, few_bits, rounded_to
 from _soundness_readers import READERS
 from flint import arb, fmpq
@@ -217,10 +231,15 @@ def draw_network(rng: random.Random, kinds: tuple[str, ...] = KINDS, ids: bool =
     if registers:
         tensor("registers", registers, width)
     at = rng.randint(0, max(width - tokens, 0))
-    code = rng.choice(({"kind": "none"}, {"kind": "circle", "offset": rng.randint(0, width - 2), "period": rng.randint(1, 5)},
-                       {"kind": "table"}, {"kind": "sinusoidal", "offset": 0, "width": width},
-                       {"kind": "sinusoidal", "offset": 1, "width": width - 1},
-                       {"kind": "one-hot", "offset": at} if tokens <= width else {"kind": "none"}))  # fmt: skip
+    codes = [
+        {"kind": "none"},
+        {"kind": "circle", "offset": rng.randint(0, width - 2), "period": rng.randint(1, 5)},
+        {"kind": "table"},
+        {"kind": "sinusoidal", "offset": 0, "width": width},
+        {"kind": "sinusoidal", "offset": 1, "width": width - 1},
+        {"kind": "one-hot", "offset": at} if tokens <= width else {"kind": "none"},
+    ]
+    code = rng.choice(codes)
     if code["kind"] == "table":
         tensor("code.table", tokens, width)
     total, blocks = tokens + registers, []
@@ -348,7 +367,9 @@ def point(rng: random.Random) -> str:
         except Refused:
             balls = None
         longer = (*x, *x)
-        outside = [(Fraction(1, 2),) * n, (Fraction(-1),) * n, (Fraction(config["input"]["vocabulary"]),) * n] if ids else []
+        outside = (
+            [(Fraction(1, 2),) * n, (Fraction(-1),) * n, (Fraction(config["input"]["vocabulary"]),) * n] if ids else []
+        )
         for bad in (longer, tuple(x[:-1]), *outside):
             try:
                 PointNetwork(stored, tensors).values(bad)
@@ -358,7 +379,11 @@ def point(rng: random.Random) -> str:
     attention = [b["attention"]["kind"] for b in config["blocks"] if b["attention"]]
     sure = bits == 96 and not {"hard", "nearest"} & set(attention)
     if balls is None:
-        return f"{config} at {[*map(str, x)]} is refused" if sure and None not in [b["norm"] for b in config["blocks"]] else ""
+        return (
+            f"{config} at {[*map(str, x)]} is refused"
+            if sure and None not in [b["norm"] for b in config["blocks"]]
+            else ""
+        )
     try:
         wanted = exact(model, x)
     except Undecided:
@@ -411,4 +436,72 @@ def draw_prototypes(rng: random.Random) -> Model:
     return Model(config, t)
 
 
-FORMS = {"formulas": formula, "derivatives": derivatives, "networks": network, "points": point, **KERNEL, **READERS}
+def shown(rng: random.Random) -> str:
+    """The text of a formula in a sentence, read by Python's own grammar, is the formula."""
+    from certiformer.target import Program
+    from certiformer.target.show import formula as text_of
+
+    inputs = rng.choice((1, 2, 3))
+    program = draw_program(rng, inputs)
+    for node in program["nodes"]:
+        if node[0] == "const":
+            node[1] = rng.choice((node[1], str(Fraction(rng.randint(-99, 99), rng.choice((1, 2, 3, 7, 8, 10**17))))))
+    (text,) = text_of(Program.from_json(program))
+    if text.startswith("let "):
+        return ""
+    point = [Fraction(rng.randint(-20, 20), rng.choice((1, 3, 8))) for _ in range(inputs)]
+    try:
+        wanted = value(program, point)[0]
+    except (Singular, Undecided):
+        return ""
+    try:
+        read = _read_text(text, point)
+    except Undecided:
+        return ""
+    with precisely():
+        return (
+            ""
+            if read.overlaps(wanted)
+            else f"{program} is shown as {text}, which is {read} at {[*map(str, point)]}, not {wanted}"
+        )
+
+
+def _read_text(text: str, point: list[Fraction]) -> arb:
+    """A formula in Python's grammar at a point; numbers are what their decimals say."""
+    names = {f"x{i + 1}": arb(_fmpq(x)) for i, x in enumerate(point)}
+
+    def at(node: ast.expr) -> arb:
+        if isinstance(node, ast.Constant):
+            return arb(_fmpq(Fraction(ast.get_source_segment(text, node))))
+        if isinstance(node, ast.Name):
+            return names[node.id] if node.id in names else {"pi": arb.pi, "e": arb.const_e}[node.id]()
+        if isinstance(node, ast.UnaryOp):
+            return -at(node.operand)
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow):
+            result, base = arb(1), at(node.left)
+            for _ in range(node.right.value):
+                result = result * base
+            return result
+        if isinstance(node, ast.BinOp):
+            operation = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div"}[type(node.op)]
+            return _operation(operation, at(node.left), at(node.right))
+        name, arguments = node.func.id, node.args
+        if name == "where":
+            holds = arguments[0]
+            comparison = "lt" if isinstance(holds.ops[0], ast.Lt) else "le"
+            return at(arguments[1 if _less(comparison, at(holds.left), at(holds.comparators[0])) else 2])
+        return _operation(name, *map(at, arguments))
+
+    with precisely():
+        return at(ast.parse(text, mode="eval").body)
+
+
+FORMS = {
+    "shown": shown,
+    "formulas": formula,
+    "derivatives": derivatives,
+    "networks": network,
+    "points": point,
+    **KERNEL,
+    **READERS,
+}

@@ -18,6 +18,25 @@ import flint
 from _soundness_exact import _fmpq, precisely
 from flint import arb, arb_mat
 
+OPERATIONS = (
+    *(
+        "add",
+        "sub",
+        "scale",
+        "mul",
+        "square",
+        "div",
+        "div",
+        "pow",
+        "max",
+        "min",
+        "either",
+        "relu",
+        "tightest",
+        "bounds",
+    ),
+    *("compare", "gelu", "neg", "abs", "sqrt", "exp", "log", "sin", "cos", "tan", "tanh", "atan", "erf"),
+)
 FUNCTIONS = ("neg", "abs", "sqrt", "exp", "log", "sin", "cos", "tan", "tanh", "atan", "erf")
 
 
@@ -52,7 +71,9 @@ def draw_number(rng: random.Random, size: float) -> float:
 class Drawn:
     """A form and one number that it allows at the place e."""
 
-    def __init__(self, rng: random.Random, tab, e: list[float], centre: float | None = None, spread: float | None = None):
+    def __init__(
+        self, rng: random.Random, tab, e: list[float], centre: float | None = None, spread: float | None = None
+    ):
         from certiformer.kernel.taylor import Form, bounds
 
         size = size_of(rng) if spread is None else spread
@@ -153,8 +174,7 @@ def operations(rng: random.Random) -> str:
 
     dimension, order = rng.choice(((1, 0), (1, 1), (1, 2), (1, 3), (1, 4), (2, 1), (2, 2), (2, 3), (3, 2)))
     tab, e = taylor.table(dimension, order), draw_place(rng, dimension)
-    name = rng.choice(("add", "sub", "scale", "mul", "square", "div", "div", "pow", "max", "min", "either", "relu", "tightest",
-                       "bounds", "compare", "gelu", *FUNCTIONS))  # fmt: skip
+    name = rng.choice(OPERATIONS)
     with rounded_to(few_bits(rng)):
         algebra = FormAlgebra(tab)
         if name in FUNCTIONS or name == "gelu":
@@ -195,7 +215,11 @@ def operations(rng: random.Random) -> str:
             "tightest": lambda: x, "gelu": lambda: x * (1 + (x / arb(2).sqrt()).erf()) / 2,
             **{word: (lambda word=word: exactly(word, x)) for word in FUNCTIONS},
         }[name]()  # fmt: skip
-    wrong = not made.singular and "there is no value, and the form does not say so" if meant is None else lost(made, e, meant)
+    wrong = (
+        not made.singular and "there is no value, and the form does not say so"
+        if meant is None
+        else lost(made, e, meant)
+    )
     return f"{name} at {e}, order {order}, of {x.str(17)} and {y.str(17)}: {wrong}" if wrong else ""
 
 
@@ -216,7 +240,8 @@ def sharp(rng: random.Random) -> str:
         most = max(abs(c) for c in whole) * arb(radius) ** (order + 1)
         step = abs(exactly(name, arb(centre + radius)) - exactly(name, arb(centre - radius)))
     if not made.rem <= 40 * most + 1e-24 or not ends[1] - ends[0] <= 1.5 * step + radius**2:
-        return f"{name} of order {order} on {centre} +- {radius} has the remainder {made.rem.str(5)}, not about {most.str(5)}"
+        place = f"{name} of order {order} on {centre} +- {radius}"
+        return f"{place} has the remainder {made.rem.str(5)}, not about {most.str(5)}"
     return ""
 
 
@@ -262,66 +287,111 @@ def bounded(form, x: arb) -> str:
 
 def attention(rng: random.Random) -> str:
     """Linear maps, products, heads and norms of drawn arrays of forms."""
-    from certiformer.kernel import forward, stream, taylor
+    from certiformer.kernel import taylor
 
     dimension, order = rng.choice(((1, 0), (1, 1), (1, 2), (2, 1), (2, 2)))
     tab, e = taylor.table(dimension, order), draw_place(rng, dimension)
-    name = rng.choice(("linear", "contract", "relu", "plus", "softmax", "norm", "mix", "mix", "mix", "hard ties"))
-    rows, columns = rng.randint(1, 4), rng.randint(1, 3)
-    spread = rng.choice((0.0, 1e-3, 0.1, 0.5, 2.0))
+    name = rng.choice(("linear", "contract", "relu", "plus", "norm", "mix", "mix", "mix", "mix", "hard ties"))
     with rounded_to(few_bits(rng)):
-        def array(m: int, n: int, centre: float | None = None):
-            drawn = [[Drawn(rng, tab, e, rng.uniform(-2, 2) if centre is None else centre, spread) for _ in range(n)]
-                     for _ in range(m)]  # fmt: skip
-            for row in drawn:
-                for d in row:  # an array keeps no intervals
-                    d.form.low, d.form.high = -arb.pos_inf(), arb.pos_inf()
-            return stream.from_forms(tab, [[d.form for d in row] for row in drawn]), [[d.value for d in row] for row in drawn]
-
-        a, x = array(rows, columns)
-        if name == "linear":
-            w = [[arb(draw_number(rng, 2.0)) for _ in range(2)] for _ in range(columns)]
-            shift = [arb(draw_number(rng, 1.0)) for _ in range(2)] if rng.random() < 0.7 else None
-            matrix = arb_mat(w)
-            made = stream.linear(a, matrix, stream.absolute(matrix), shift)
-            meant = lambda: [[sum((p * q[j] for p, q in zip(row, w, strict=True)), shift[j] if shift else arb(0))
-                              for j in range(2)] for row in x]  # fmt: skip
-        elif name == "contract":
-            b, y = array(columns, 2)
-            made = stream.contract(a, b)
-            meant = lambda: product_of(x, y)
-        elif name == "plus":
-            b, y = array(rows, columns)
-            made = stream.transpose(stream.plus(a, b))
-            meant = lambda: [[x[r][c] + y[r][c] for r in range(rows)] for c in range(columns)]
-        elif name == "relu":
-            made = stream.relu(a)
-            meant = lambda: [[v.max(arb(0)) for v in row] for row in x]
-        elif name == "norm":
-            epsilon, gain = rng.choice((1e-5, 0.125)), [arb(draw_number(rng, 1.0)) for _ in range(columns)]
-            made = forward.normalised(a, arb(epsilon), gain, gain[::-1])
-            meant = lambda: [normed(row, epsilon, gain, gain[::-1]) for row in x]
-        else:
-            b, y = array(rows, columns)
-            kind = {"mix": rng.choice(("softmax", "linear", "relu", "hard", "nearest")), "softmax": "softmax"}.get(name, "hard")
-            if name == "hard ties":
-                same = rng.choice((1.0, 0.5, -3.0))
-                s, scores = zip(*[(taylor.constant(tab, arb(same - (j > 1))), arb(same - (j > 1))) for j in range(rows)],
-                                strict=True)  # fmt: skip
-            else:
-                drawn = [Drawn(rng, tab, e, rng.choice((0.0, rng.uniform(-3, 3))), spread) for _ in range(rows)]
-                s, scores = [d.form for d in drawn], [d.value for d in drawn]
-            made = forward.mix(kind, list(s), b)
-            weights = lambda: shares(kind, list(scores))
-            meant = lambda: product_of([weights()], y)
-    with precisely():
-        wanted = meant()
+        made, wanted = CASES[name](rng, lambda m, n, centre=None: drawn_array(rng, tab, e, m, n, centre))
     for r, row in enumerate(wanted):
         for c, value in enumerate(row):
             wrong = lost(made.form(r, c), e, value)
             if wrong:
-                return f"{name} of {rows} rows at {e}, order {order}, entry {r}, {c}: {wrong}"
+                return f"{name} at {e}, order {order}, entry {r}, {c}: {wrong}"
     return ""
+
+
+def drawn_array(rng: random.Random, tab, e: list[float], rows: int, columns: int, centre: float | None):
+    """An array of drawn forms, which keeps no intervals, and what they allow."""
+    from certiformer.kernel import stream
+
+    spread = rng.choice((0.0, 1e-3, 0.1, 0.5, 2.0))
+    middles = [[rng.uniform(-2, 2) if centre is None else centre for _ in range(columns)] for _ in range(rows)]
+    drawn = [[Drawn(rng, tab, e, middle, spread) for middle in row] for row in middles]
+    for d in (d for row in drawn for d in row):
+        d.form.low, d.form.high = -arb.pos_inf(), arb.pos_inf()
+    return stream.from_forms(tab, [[d.form for d in row] for row in drawn]), [[d.value for d in row] for row in drawn]
+
+
+def _linear(rng: random.Random, array: Callable):
+    from certiformer.kernel import stream
+
+    a, x = array(rng.randint(1, 4), rng.randint(1, 3))
+    weight = [[arb(draw_number(rng, 2.0)) for _ in range(2)] for _ in x[0]]
+    shift = [arb(draw_number(rng, 1.0)) for _ in range(2)] if rng.random() < 0.7 else None
+    matrix = arb_mat(weight)
+    made = stream.linear(a, matrix, stream.absolute(matrix), shift)
+    with precisely():
+        return made, [[v + s for v, s in zip(row, shift or [arb(0)] * 2, strict=True)] for row in product_of(x, weight)]
+
+
+def _contract(rng: random.Random, array: Callable):
+    from certiformer.kernel import stream
+
+    (a, x), (b, y) = (array(rows, columns) for rows, columns in ((2, 3), (3, 2)))
+    made = stream.contract(a, b)
+    with precisely():
+        return made, product_of(x, y)
+
+
+def _plus(rng: random.Random, array: Callable):
+    from certiformer.kernel import stream
+
+    (a, x), (b, y) = array(3, 2), array(3, 2)
+    made = stream.transpose(stream.plus(a, b))
+    with precisely():
+        return made, [[x[r][c] + y[r][c] for r in range(3)] for c in range(2)]
+
+
+def _relu(rng: random.Random, array: Callable):
+    from certiformer.kernel import stream
+
+    a, x = array(rng.randint(1, 4), 2, rng.choice((None, 0.0)))
+    return stream.relu(a), [[v.max(arb(0)) for v in row] for row in x]
+
+
+def _norm(rng: random.Random, array: Callable):
+    from certiformer.kernel import forward
+
+    a, x = array(2, rng.randint(1, 3))
+    epsilon, gain = rng.choice((1e-5, 0.125)), [arb(draw_number(rng, 1.0)) for _ in x[0]]
+    made = forward.normalised(a, arb(epsilon), gain, gain[::-1])
+    with precisely():
+        return made, [normed(row, epsilon, gain, gain[::-1]) for row in x]
+
+
+def _mix(rng: random.Random, array: Callable):
+    from certiformer.kernel import forward
+
+    b, y = array(rng.randint(1, 4), 2)
+    s, (scores,) = array(1, len(y), rng.choice((0.0, None, None)))
+    kind = rng.choice(("softmax", "softmax", "linear", "relu", "hard", "nearest"))
+    made = forward.mix(kind, [s.form(0, j) for j in range(len(y))], b)
+    with precisely():
+        return made, product_of([shares(kind, scores)], y)
+
+
+def _ties(rng: random.Random, array: Callable):
+    """Scores that are equal numbers on the whole box."""
+    from certiformer.kernel import forward, taylor
+
+    b, y = array(rng.randint(1, 4), 2)
+    scores = [arb(rng.choice((1.0, 1.0, 0.5, 0.0))) for _ in y]
+    made = forward.mix("hard", [taylor.constant(b.table, s) for s in scores], b)
+    with precisely():
+        return made, product_of([shares("hard", scores)], y)
+
+
+CASES = {
+    "linear": _linear,
+    "contract": _contract,
+    "plus": _plus,
+    "relu": _relu,
+    "norm": _norm,
+    "mix": _mix,
+    "hard ties": _ties,
+}
 
 
 def product_of(x: list[list[arb]], y: list[list[arb]]) -> list[list[arb]]:
@@ -348,7 +418,7 @@ def shares(kind: str, scores: list[arb]) -> list[arb]:
     for s in scores:
         best = s if s > best else best
     chosen = [not s < best for s in scores]
-    if any(c and not s == best for c, s in zip(chosen, scores, strict=True)):
+    if sum(chosen) > 1 and any(c and s.rad() > 0 for c, s in zip(chosen, scores, strict=True)):
         return [arb.nan()] * len(scores)
     return [arb(int(c)) / sum(chosen) for c in chosen]
 
@@ -360,7 +430,9 @@ def texts(rng: random.Random) -> str:
     """Numbers as text: rounded as the word beside them says, and read back as they were written."""
     from certiformer.kernel import balls, numbers
 
-    value = Fraction(rng.randint(-(10**rng.randint(0, 25)), 10 ** rng.randint(0, 25)), rng.randint(1, 10 ** rng.randint(0, 25)))
+    value = Fraction(
+        rng.randint(-(10 ** rng.randint(0, 25)), 10 ** rng.randint(0, 25)), rng.randint(1, 10 ** rng.randint(0, 25))
+    )
     if rng.random() < 0.3:
         value = Fraction(draw_number(rng, size_of(rng)))
     up = rng.random() < 0.5
@@ -416,7 +488,9 @@ def read_exactly(text: str) -> Fraction:
 
 def _ordered(rng: random.Random, balls) -> str:
     """The larger and the smaller of two exact balls, with nan as the answer where one is nan."""
-    a, b = (rng.choice((arb(draw_number(rng, 1.0)), arb(1), arb.pos_inf(), -arb.pos_inf(), arb.nan())) for _ in range(2))
+    a, b = (
+        rng.choice((arb(draw_number(rng, 1.0)), arb(1), arb.pos_inf(), -arb.pos_inf(), arb.nan())) for _ in range(2)
+    )
     most, least = balls.larger(a, b), balls.smaller(a, b)
     if a.is_nan() or b.is_nan():
         return "" if most.is_nan() and least.is_nan() and balls.largest([a, b]).is_nan() else "a nan was lost"
@@ -431,7 +505,9 @@ def _ordered(rng: random.Random, balls) -> str:
 def draw_tree(rng: random.Random, dimension: int, depth: int) -> bytes:
     if depth == 0 or rng.random() < 0.3:
         return b"\xff"
-    return bytes([rng.randrange(dimension)]) + draw_tree(rng, dimension, depth - 1) + draw_tree(rng, dimension, depth - 1)
+    return (
+        bytes([rng.randrange(dimension)]) + draw_tree(rng, dimension, depth - 1) + draw_tree(rng, dimension, depth - 1)
+    )
 
 
 class Interval:
@@ -443,8 +519,7 @@ class Interval:
     def ends(self) -> list:
         from certiformer.kernel.programs import Program
 
-        constant = lambda text: Program(1, (("const", text),), (0,))
-        return [(constant(a), constant(b)) for a, b in self.bounds]
+        return [tuple(Program(1, (("const", text),), (0,)) for text in pair) for pair in self.bounds]
 
 
 def covers(rng: random.Random) -> str:
@@ -457,7 +532,10 @@ def covers(rng: random.Random) -> str:
     tree, low = draw_tree(rng, dimension, 4), Fraction(rng.randint(-30, 30), rng.choice((1, 3, 10)))
     ends = [(low, low + Fraction(rng.randint(1, 30), rng.choice((1, 7, 10)))) for _ in range(dimension)]
     cells, where = list(splits.leaves(tree, dimension)), [Fraction(rng.randrange(1024), 1024) for _ in range(dimension)]
-    within = [all(Fraction(k, 2**m) <= t < Fraction(k + 1, 2**m) for (m, k), t in zip(cell, where, strict=True)) for cell in cells]
+    within = [
+        all(Fraction(k, 2**m) <= t < Fraction(k + 1, 2**m) for (m, k), t in zip(cell, where, strict=True))
+        for cell in cells
+    ]
     if sum(within) != 1 or sum(Fraction(1, 2 ** sum(m for m, _ in cell)) for cell in cells) != 1:
         return f"{sum(within)} leaves of {list(tree)} hold {where}"
     pieces = list(splits.subtrees(tree, dimension, rng.choice((0, 1, 3, 100))))

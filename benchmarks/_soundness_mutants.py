@@ -25,6 +25,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from _soundness_equivalents import EQUIVALENT
+
 # Found without loading it: what a fault changes must not be there yet.
 PACKAGE = Path(str(importlib.util.find_spec("certiformer").origin)).parent
 SOURCES = ("kernel/**/*.py", "axioms/**/*.py", "checker/**/*.py")
@@ -34,8 +36,6 @@ FOLLOWED = 2  # of each kind, whose calls are followed; the others are taken to 
 SECONDS = 40.0  # for one fault
 
 KINDS = ("dropped case", "flipped inequality", "missing pad", "off by one", "unchecked field", "swapped argument")
-
-from _soundness_equivalents import EQUIVALENT
 
 
 @dataclass(frozen=True)
@@ -423,7 +423,7 @@ def answer(item: Item, seed: int) -> str:
 
 
 def order_for(fault: Fault, items: list[Item]) -> list[Item]:
-    """What enters the changed function: trials of forms and honest folders first, which are quick, then what was refused there."""
+    """What enters the changed function: trials of forms and honest folders first, which are quick, then forgeries."""
     own = [item for item in items if not fault.function or (fault.file, fault.function) in item.entered]
     site = f"{fault.file}:{fault.function.rpartition('.')[2]}"
 

@@ -6,6 +6,7 @@ reader says; a reader that takes it, or that ends in anything but a refusal, is 
 
 from __future__ import annotations
 
+import contextlib
 import json
 import random
 import struct
@@ -39,21 +40,49 @@ def refused(work: Callable[[], object], wrong: str) -> str:
 def full_config(rng: random.Random) -> dict:
     """A configuration that uses every field."""
     attention = {
-        "kind": rng.choice(("softmax", "hard", "nearest", "linear", "relu")), "heads": [{"count": 2, "key": 1, "value": 2}],
-        "bias": True, "scale": "unit", "mask": "table", "score_bias": rng.choice(("table", "toeplitz")), "residual": False,
-    }  # fmt: skip
+        "kind": rng.choice(("softmax", "hard", "nearest", "linear", "relu")),
+        "heads": [{"count": 2, "key": 1, "value": 2}],
+        "bias": True,
+        "scale": "unit",
+        "mask": "table",
+        "score_bias": rng.choice(("table", "toeplitz")),
+        "residual": False,
+    }
     norm = {"kind": "layer", "place": rng.choice(("pre", "post")), "epsilon": 0.125}
     block = {"attention": attention, "ffn": {"kind": "gelu", "width": 2, "residual": True}, "norm": norm}
-    source = rng.choice(({"kind": "continuous", "tokens": 2, "width": 2}, {"kind": "ids", "tokens": 2, "vocabulary": 3}))
-    code = rng.choice(({"kind": "none"}, {"kind": "table"}, {"kind": "one-hot", "offset": 1},
-                       {"kind": "circle", "offset": 1, "period": 4}, {"kind": "sinusoidal", "offset": 0, "width": 3}))  # fmt: skip
-    readout = rng.choice(({"kind": "all"}, {"kind": "mean"}, {"kind": "sum"}, {"kind": "token", "token": 1},
-                          {"kind": "register", "token": 1}))  # fmt: skip
+    source = rng.choice(
+        ({"kind": "continuous", "tokens": 2, "width": 2}, {"kind": "ids", "tokens": 2, "vocabulary": 3})
+    )
+    code = rng.choice(
+        (
+            {"kind": "none"},
+            {"kind": "table"},
+            {"kind": "one-hot", "offset": 1},
+            {"kind": "circle", "offset": 1, "period": 4},
+            {"kind": "sinusoidal", "offset": 0, "width": 3},
+        )
+    )
+    readout = rng.choice(
+        (
+            {"kind": "all"},
+            {"kind": "mean"},
+            {"kind": "sum"},
+            {"kind": "token", "token": 1},
+            {"kind": "register", "token": 1},
+        )
+    )
     return {
-        "format": "certiformer-model-1", "dtype": rng.choice(("float64", "float32", "bfloat16")), "input": source, "width": 3,
-        "registers": 2, "code": code, "blocks": [block, {"attention": None, "ffn": None, "norm": None}], "loops": 2,
-        "readout": readout, "outputs": 2,
-    }  # fmt: skip
+        "format": "certiformer-model-1",
+        "dtype": rng.choice(("float64", "float32", "bfloat16")),
+        "input": source,
+        "width": 3,
+        "registers": 2,
+        "code": code,
+        "blocks": [block, {"attention": None, "ffn": None, "norm": None}],
+        "loops": 2,
+        "readout": readout,
+        "outputs": 2,
+    }
 
 
 def numbers_for(config: dict) -> dict[str, np.ndarray]:
@@ -120,8 +149,33 @@ def bend_sizes(rng: random.Random, config: dict) -> str:
 
 def bend_tensors(rng: random.Random, tensors: dict[str, np.ndarray], config: dict) -> tuple[bytes, str]:
     """The bytes of a weight file with one thing wrong."""
-    kind = rng.choice(("gone", "more", "shape", "dtype", "mask", "infinite", "nan", "short", "long", "gap", "overlap", "axes",
-                       "negative", "flag", "outside", "reversed", "count", "empty", "header", "twice", "list", "fields", "text"))  # fmt: skip
+    kind = rng.choice(
+        (
+            "gone",
+            "more",
+            "shape",
+            "dtype",
+            "mask",
+            "infinite",
+            "nan",
+            "short",
+            "long",
+            "gap",
+            "overlap",
+            "axes",
+            "negative",
+            "flag",
+            "outside",
+            "reversed",
+            "count",
+            "empty",
+            "header",
+            "twice",
+            "list",
+            "fields",
+            "text",
+        )
+    )
     name, dtype = rng.choice(sorted(tensors)), config["dtype"]
     masks = [n for n in tensors if n.endswith(".mask")]
     if kind == "gone":
@@ -208,10 +262,8 @@ def transformers(rng: random.Random) -> str:
         raw = written(tensors, config["dtype"])
         wrong = bend_sizes(rng, config) if rng.random() < 0.3 else bend_field(rng, config)
         if rng.random() < 0.5:
-            try:
+            with contextlib.suppress(Exception):  # there are no tensors for what is no configuration
                 raw = written(numbers_for(config), config["dtype"])
-            except Exception:  # there are no tensors for what is no configuration
-                pass
     else:
         raw, wrong = bend_tensors(rng, tensors, config)
     return refused(lambda: read_model(json.dumps(config).encode(), raw), wrong)
@@ -219,18 +271,71 @@ def transformers(rng: random.Random) -> str:
 
 # --- formulas --------------------------------------------------------------------------------------
 
-GOOD = [["var", 0], ["var", 1], ["const", "-7/3"], ["const", "pi"], ["sin", 0], ["add", 1, 2], ["pow", 3, 1000],
-        ["where", "lt", 0, 1, 2, 3], ["where", "le", 4, 5, 6, 6], ["max", 4, 5], ["neg", 8]]  # fmt: skip
+GOOD = [
+    ["var", 0],
+    ["var", 1],
+    ["const", "-7/3"],
+    ["const", "pi"],
+    ["sin", 0],
+    ["add", 1, 2],
+    ["pow", 3, 1000],
+    ["where", "lt", 0, 1, 2, 3],
+    ["where", "le", 4, 5, 6, 6],
+    ["max", 4, 5],
+    ["neg", 8],
+]
 
 
-NO_CONSTANTS = ("2/4", "1/0", "3/1", "01", "+1", "1.5", "1e3", "", " 1", "1/-2", "-0", "\u0663", "1_0", "e1", 1, None, "9" * 1300,
-                "1/" + "7" * 1300, str(2**4096), f"1/{2**4096}", "-", "9" * 3000)  # fmt: skip
+NO_CONSTANTS = (
+    "2/4",
+    "1/0",
+    "3/1",
+    "01",
+    "+1",
+    "1.5",
+    "1e3",
+    "",
+    " 1",
+    "1/-2",
+    "-0",
+    "\u0663",
+    "1_0",
+    "e1",
+    1,
+    None,
+    "9" * 1300,
+    "1/" + "7" * 1300,
+    str(2**4096),
+    f"1/{2**4096}",
+    "-",
+    "9" * 3000,
+)
 NO_NODES = (
-    ["sin", -1], ["add", 0], ["sin", 0, 0], ["pow", 0, 1001], ["pow", 0, -1], ["pow", 0, 1.0], ["pow", 0], ["floor", 0], ["var", 2],
-    ["var", -1], ["var"], ["var", True], [None], ["sin", "0"], ["sin", 0.0], ["const"], ["const", "1", "1"], ["neg"],
-    ["where", "gt", 0, 0, 0, 0], ["where", "lt", 0, 0, 0], ["where", 0, 0, 0, 0, 0], ["add", 0, -1], ["where", "lt", -1, 0, 0, 0],
+    ["sin", -1],
+    ["add", 0],
+    ["sin", 0, 0],
+    ["pow", 0, 1001],
+    ["pow", 0, -1],
+    ["pow", 0, 1.0],
+    ["pow", 0],
+    ["floor", 0],
+    ["var", 2],
+    ["var", -1],
+    ["var"],
+    ["var", True],
+    [None],
+    ["sin", "0"],
+    ["sin", 0.0],
+    ["const"],
+    ["const", "1", "1"],
+    ["neg"],
+    ["where", "gt", 0, 0, 0, 0],
+    ["where", "lt", 0, 0, 0],
+    ["where", 0, 0, 0, 0, 0],
+    ["add", 0, -1],
+    ["where", "lt", -1, 0, 0, 0],
     ["var", 0, 0],
-)  # fmt: skip
+)
 
 
 def formulas_read(rng: random.Random) -> str:
@@ -244,11 +349,16 @@ def formulas_read(rng: random.Random) -> str:
     bends: list[Callable[[], object]] = [
         lambda: data.update(inputs=rng.choice((0, -1, 257, True, 2.0, None, "2", 1))),
         lambda: data.update(outputs=rng.choice(([], [11], [-1], [True], [1.0], None, ["1"], 3))),
-        lambda: data.update(more=1), lambda: data.pop(rng.choice(("inputs", "nodes", "outputs"))),
-        lambda: data.update(nodes=rng.choice((None, {}, [1], ["var"], [[]], [["var", 2]], GOOD + [["neg", 0]] * 20_000))),
+        lambda: data.update(more=1),
+        lambda: data.pop(rng.choice(("inputs", "nodes", "outputs"))),
+        lambda: data.update(
+            nodes=rng.choice((None, {}, [1], ["var"], [[]], [["var", 2]], GOOD + [["neg", 0]] * 20_000))
+        ),
         lambda: data["nodes"].__setitem__(place, ["const", rng.choice(NO_CONSTANTS)]),
-        lambda: data["nodes"].__setitem__(place, rng.choice([*NO_NODES, ["sin", place], ["where", "lt", 0, 0, 0, place], ["pow", place, 1]])),
-    ]  # fmt: skip
+        lambda: data["nodes"].__setitem__(
+            place, rng.choice([*NO_NODES, ["sin", place], ["where", "lt", 0, 0, 0, place], ["pow", place, 1]])
+        ),
+    ]
     rng.choice(bends)()
     return refused(lambda: Program.from_json(data), f"the formula {str(data)[:200]} (node {place})")
 
@@ -263,23 +373,68 @@ def small_readers(rng: random.Random) -> str:
     kind = rng.choice(("number", "tree", "json", "deep tree"))
     if kind == "number":
         right = rng.random() < OFTEN
-        text = rng.choice(("1", "-2/3", "0.5", "1e-3", "1E+4", "-0.25e9999")) if right else rng.choice(
-            ("", ".5", "1.", "1/0", "1/-2", "1e99999", "0x1", "1_0", "nan", "inf", " 1", "1 ", "1\n", "٣", "1/2/3", "1/2e3", "--1",
-             "9" * 4001, "1e", "+1", "1/02"))  # fmt: skip
+        text = (
+            rng.choice(("1", "-2/3", "0.5", "1e-3", "1E+4", "-0.25e9999"))
+            if right
+            else rng.choice(
+                (
+                    "",
+                    ".5",
+                    "1.",
+                    "1/0",
+                    "1/-2",
+                    "1e99999",
+                    "0x1",
+                    "1_0",
+                    "nan",
+                    "inf",
+                    " 1",
+                    "1 ",
+                    "1\n",
+                    "٣",
+                    "1/2/3",
+                    "1/2e3",
+                    "--1",
+                    "9" * 4001,
+                    "1e",
+                    "+1",
+                    "1/02",
+                )
+            )
+        )
         return refused(lambda: numbers.exact(text), "" if right else f"the number {text[:20]!r}")
     if kind == "tree":
         good = b"\x00\xff\x01\xff\xff"
-        bad = rng.choice((b"", b"\x00", b"\x00\xff", b"\xff\xff", good + b"\xff", good[:-1], b"\x02\xff\xff", b"\xfe\xff\xff"))
+        bad = rng.choice(
+            (b"", b"\x00", b"\x00\xff", b"\xff\xff", good + b"\xff", good[:-1], b"\x02\xff\xff", b"\xfe\xff\xff")
+        )
         right = rng.random() < OFTEN
         return refused(lambda: list(splits.leaves(good if right else bad, 2)), "" if right else f"the tree {list(bad)}")
     if kind == "deep tree":
         depth = rng.choice((60, 61, 61))
         tree = b"\x00" * depth + b"\xff" * (depth + 1)
         return refused(lambda: list(splits.leaves(tree, 1)), "" if depth == 60 else "a tree that cuts an axis 61 times")
-    bad = rng.choice((b"{", b"NaN", b"[Infinity]", b"[1e999]", b'{"a": 1, "a": 1}', b"\xff", b"", b"[" * 100_000, b"[1,]",
-                      b"[-Infinity]", b"[" + b"0," * 2_000_001 + b"0]", b"[-1e999]", b'{"b": {"a": 1, "a": 2}}'))  # fmt: skip
+    bad = rng.choice(
+        (
+            b"{",
+            b"NaN",
+            b"[Infinity]",
+            b"[1e999]",
+            b'{"a": 1, "a": 1}',
+            b"\xff",
+            b"",
+            b"[" * 100_000,
+            b"[1,]",
+            b"[-Infinity]",
+            b"[" + b"0," * 2_000_001 + b"0]",
+            b"[-1e999]",
+            b'{"b": {"a": 1, "a": 2}}',
+        )
+    )
     right = rng.random() < OFTEN
-    return refused(lambda: files.parse_json(b'{"a": [1, 2.5, null]}' if right else bad, "x.json"), "" if right else str(bad[:40]))
+    return refused(
+        lambda: files.parse_json(b'{"a": [1, 2.5, null]}' if right else bad, "x.json"), "" if right else str(bad[:40])
+    )
 
 
 def folders_read(rng: random.Random) -> str:
@@ -294,7 +449,10 @@ def folders_read(rng: random.Random) -> str:
     with tempfile.TemporaryDirectory(dir=memory) as temporary:
         folder = Path(temporary)
         name, size = rng.choice((("config.json", 16 << 20), ("model.safetensors", 64 << 20), ("target.json", 64 << 20)))
-        path, kind = folder / name, rng.choice(("right", "link", "folder", "fifo", "large", "values", "largest", "total"))
+        path, kind = (
+            folder / name,
+            rng.choice(("right", "link", "folder", "fifo", "large", "values", "largest", "total")),
+        )
         if kind == "link":
             (folder / "elsewhere").write_bytes(b"{}")
             path.symlink_to(folder / "elsewhere")
@@ -318,5 +476,8 @@ def folders_read(rng: random.Random) -> str:
 
 
 READERS: dict[str, Callable[[random.Random], str]] = {
-    "read-models": transformers, "read-formulas": formulas_read, "read-numbers": small_readers, "read-folders": folders_read,
-}  # fmt: skip
+    "read-models": transformers,
+    "read-formulas": formulas_read,
+    "read-numbers": small_readers,
+    "read-folders": folders_read,
+}
