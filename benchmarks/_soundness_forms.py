@@ -426,6 +426,15 @@ def draw_prototypes(rng: random.Random) -> Model:
     t["blocks.0.attention.groups.0.value"][0, 2 * d + 2, 0] = 1.0
     t["blocks.0.attention.groups.0.output"][0, 0, 2 * d + 3] = 1.0
     t["readout.weight"][2 * d + 3, 0] = 1.0
+    first = rng.choice((None, None, None, "softmax", "linear", "relu", "hard", "nearest"))
+    if first:  # a head whose choice, or whose sign, is certain near zero and not everywhere
+        t |= {name.replace("blocks.0", "blocks.1"): t.pop(name) for name in list(t) if name.startswith("blocks.0")}
+        t |= {f"blocks.0.attention.groups.0.{role}": np.zeros((1, width, 1)) for role in ("query", "key", "value")}
+        t["blocks.0.attention.groups.0.query"][0, 0], t["blocks.0.attention.groups.0.query"][0, d] = -1.0, 2.0
+        t["blocks.0.attention.groups.0.key"][0, d] = rng.choice((1.0, -1.0))
+        t["blocks.0.attention.groups.0.value"][0, rng.choice((0, d))] = 1.0
+        t["blocks.0.attention.groups.0.output"] = np.zeros((1, 1, width))
+        t["blocks.0.attention.groups.0.output"][0, 0, 2 * d + 3] = 1.0
     attention = {"kind": "softmax", "heads": [{"count": 1, "key": d + 1, "value": outputs}], "bias": False, "scale": "unit",
                  "mask": "none", "score_bias": "none", "residual": True}  # fmt: skip
     config = {
@@ -433,6 +442,9 @@ def draw_prototypes(rng: random.Random) -> Model:
         "width": width, "registers": rows, "code": {"kind": "none"}, "loops": 1, "outputs": outputs,
         "blocks": [{"attention": attention, "ffn": None, "norm": None}], "readout": {"kind": "token", "token": 0},
     }  # fmt: skip
+    if first:
+        before = {**attention, "kind": first, "heads": [{"count": 1, "key": 1, "value": 1}]}
+        config["blocks"].insert(0, {"attention": before, "ffn": None, "norm": None})
     return Model(config, t)
 
 
