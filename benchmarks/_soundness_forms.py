@@ -266,7 +266,7 @@ def draw_network(rng: random.Random, kinds: tuple[str, ...] = KINDS, ids: bool =
             if attention["bias"]:
                 tensor(f"blocks.{b}.attention.output_bias", width)
             if attention["mask"] == "table":
-                tensors[f"blocks.{b}.attention.mask"] = numbers.integers(0, 2, (total, total))
+                tensors[f"blocks.{b}.attention.mask"] = numbers.integers(0, 2, (total, total), np.uint8)
         if attention is None or rng.random() < 0.6:
             same = rng.random() < 0.3  # many units that look in one direction
             hidden = rng.randint(5, 9) if same else rng.randint(1, 4)
