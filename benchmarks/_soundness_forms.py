@@ -243,7 +243,7 @@ def draw_network(rng: random.Random, kinds: tuple[str, ...] = KINDS, ids: bool =
     if code["kind"] == "table":
         tensor("code.table", tokens, width)
     total, blocks = tokens + registers, []
-    for b in range(rng.choice((1, 1, 2))):
+    for b in range(rng.choice((0, 1, 1, 1, 2))):
         attention, ffn, norm = None, None, None
         if rng.random() < 0.8:
             groups = [{"count": rng.randint(1, 2), "key": rng.randint(1, 3), "value": rng.randint(1, 2)}

@@ -96,6 +96,7 @@ class Drawn:
             rem = arb(rng.choice((0.0, 0.0, rng.uniform(0, 1), 2.0 ** rng.randint(-40, 0), rng.uniform(0, 3))) * size)
             value = polynomial + rng.choice((-1, 1, 1, -1, 0, rng.uniform(-1, 1))) * rem
             value = value.mid() if value.rad() else value
+        coef = dict(rng.sample(list(coef.items()), len(coef)))  # in no order
         form = Form(tab, coef, rem, -arb.pos_inf(), arb.pos_inf())
         low, high = bounds(form)
         with precisely():
@@ -235,11 +236,17 @@ def sharp(rng: random.Random) -> str:
         x = taylor.variable(taylor.table(1, order), Box((arb(centre),), (arb(radius),)), 0)
         made = getattr(FormAlgebra(x.table), name)(x)
         ends = taylor.bounds(made)
+        wide = taylor.variable(x.table, Box((arb(centre),), (arb(rng.choice((1.0, 3.0, 10.0))),)), 0)
+        for bounded_one in ("sin", "cos", "tanh", "erf"):
+            low, high = taylor.bounds(getattr(FormAlgebra(x.table), bounded_one)(wide))
+            if not (low >= -1 - 1e-9 and high <= 1 + 1e-9):
+                return f"{bounded_one} is said to be in [{low.str(5)}, {high.str(5)}]"
     with precisely():
         whole = [coefficient(name, arb(centre + t * radius), order + 1) for t in (-1.0, -0.5, 0.0, 0.5, 1.0)]
         most = max(abs(c) for c in whole) * arb(radius) ** (order + 1)
         step = abs(exactly(name, arb(centre + radius)) - exactly(name, arb(centre - radius)))
-    if not made.rem <= 40 * most + 1e-24 or not ends[1] - ends[0] <= 1.5 * step + radius**2:
+    factor = 1.3 if name in ("exp", "log", "sqrt") else 40
+    if not made.rem <= factor * most + 1e-24 or not ends[1] - ends[0] <= 1.5 * step + radius**2:
         place = f"{name} of order {order} on {centre} +- {radius}"
         return f"{place} has the remainder {made.rem.str(5)}, not about {most.str(5)}"
     return ""

@@ -152,6 +152,7 @@ def bend_tensors(rng: random.Random, tensors: dict[str, np.ndarray], config: dic
     kind = rng.choice(
         (
             "gone",
+            "padded",
             "more",
             "shape",
             "dtype",
@@ -210,6 +211,12 @@ def bend_tensors(rng: random.Random, tensors: dict[str, np.ndarray], config: dic
         header[second] = {**b, "data_offsets": a["data_offsets"], "shape": a["shape"], "dtype": a["dtype"]}
         if a == b:
             header[second]["data_offsets"] = [a["data_offsets"][0], a["data_offsets"][1] + 1]
+    elif kind == "padded":  # more bytes than the shape calls for
+        entry["data_offsets"][1] += 8
+        for other in header.values():
+            if other is not entry and other["data_offsets"][0] >= end:
+                other["data_offsets"] = [x + 8 for x in other["data_offsets"]]
+        body = body[:end] + bytes(8) + body[end:]
     elif kind == "axes":
         entry["shape"] = [1] * 9 + entry["shape"]
     elif kind == "negative":
@@ -427,6 +434,8 @@ def small_readers(rng: random.Random) -> str:
             b"[1,]",
             b"[-Infinity]",
             b"[" + b"0," * 2_000_001 + b"0]",
+            b"[" + b"[]," * 1_100_000 + b"0]",
+            b"[" + b"{}," * 1_100_000 + b"0]",
             b"[-1e999]",
             b'{"b": {"a": 1, "a": 2}}',
         )

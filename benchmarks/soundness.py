@@ -261,7 +261,7 @@ def plant(chosen: argparse.Namespace, kinds: list[str], home: Path) -> dict:
 def row(result) -> dict:
     """One line of the table as data."""
     return {
-        "kind": result.kind, "trials": result.trials, "false": result.false, "last rule": result.last_rule,
+        "kind": result.kind, "trials": result.trials, "false": result.false, "last rule": result.last_rule, "overstated": result.stated,
         "accepted": result.accepted, "honest": result.honest, "honest refused": result.honest_refused,
         "crashed": result.crashed, "processor seconds": round(result.seconds, 2),
         "refused at": dict(result.sites.most_common(12)),
@@ -270,7 +270,7 @@ def row(result) -> dict:
 
 def table(report: dict) -> str:
     """The report for people."""
-    names = ("trials", "false", "last rule", "accepted", "honest", "honest refused", "crashed")
+    names = ("trials", "false", "last rule", "overstated", "accepted", "honest", "honest refused", "crashed")
     lines = [f"{'kind':20}" + "".join(f"{name:>15}" for name in names)]
     lines += [f"{r['kind']:20}" + "".join(f"{r[name]:>15,}" for name in names) for r in report["kinds"]]
     sums = [sum(r[name] for r in report["kinds"]) for name in names]
