@@ -69,7 +69,7 @@ class Changer(ast.NodeTransformer):
         self.functions: list[str] = []
         self.classes: list[str] = []
         self.found: list[tuple[str, int, str]] = []
-        self.statement, self.seen = "", Counter[str]()
+        self.statement, self.seen = "", Counter[tuple[str, str]]()
 
     def visit(self, node: ast.AST) -> Any:
         if not isinstance(node, ast.stmt):
@@ -87,11 +87,13 @@ class Changer(ast.NodeTransformer):
         """Notes a possible change; makes it if it is the wanted one."""
         self.count += 1
         text = ast.unparse(node).splitlines()[0][:70]
-        self.seen[text] += 1
         if text[:40] != self.statement[:40]:
-            again = f" (the {self.seen[text]}.)" if self.seen[text] > 1 else ""
-            text = f"{text}{again} in {self.statement}"
-        self.found.append((self.functions[-1] if self.functions else "", getattr(node, "lineno", 0), text))
+            text = f"{text} in {self.statement}"
+        function = self.functions[-1] if self.functions else ""
+        self.seen[function, text] += 1
+        if self.seen[function, text] > 1:
+            text = f"{text}, no. {self.seen[function, text]}"
+        self.found.append((function, getattr(node, "lineno", 0), text))
         if self.count - 1 == self.wanted:
             result = changed()
             return None if result is None else ast.copy_location(result, node)

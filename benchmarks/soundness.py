@@ -261,7 +261,8 @@ def plant(chosen: argparse.Namespace, kinds: list[str], home: Path) -> dict:
 def row(result) -> dict:
     """One line of the table as data."""
     return {
-        "kind": result.kind, "trials": result.trials, "false": result.false, "last rule": result.last_rule, "overstated": result.stated,
+        "kind": result.kind, "trials": result.trials, "false": result.false, "last rule": result.last_rule,
+        "overstated": result.stated,
         "accepted": result.accepted, "honest": result.honest, "honest refused": result.honest_refused,
         "crashed": result.crashed, "processor seconds": round(result.seconds, 2),
         "refused at": dict(result.sites.most_common(12)),
