@@ -147,6 +147,25 @@ def formula(rng: random.Random) -> str:
     return ""
 
 
+def ball(rng: random.Random) -> str:
+    """A formula in balls at one point, as the ends of a box and witnesses are evaluated."""
+    from certiformer.kernel.balls import ConstantAlgebra
+    from certiformer.kernel.balls import ball as ball_of
+    from certiformer.kernel.programs import Program, fold
+
+    program, x, bits = draw_program(rng, 1), Fraction(rng.randint(-20, 20), rng.choice((1, 3, 8))), few_bits(rng)
+    with rounded_to(bits):
+        (given,) = fold(Program.from_json(program), [ball_of(x)], ConstantAlgebra())
+    try:
+        wanted = value(program, [x])[0]
+    except Singular:
+        return f"{program} has no value at {x}, and the ball is {given}" if given.is_finite() else ""
+    except Undecided:
+        return ""
+    wrong = given.is_finite() and not given.overlaps(wanted)
+    return f"{program} at {x} with {bits} bits is in {given}, and is {wanted.str(20)}" if wrong else ""
+
+
 def derivatives(rng: random.Random) -> str:
     """Jets and series of a formula on a box: where they call it smooth, it has values that change as they say."""
     from certiformer.axioms.derivatives import series
@@ -510,6 +529,7 @@ def _read_text(text: str, point: list[Fraction]) -> arb:
 
 FORMS = {
     "shown": shown,
+    "balls": ball,
     "formulas": formula,
     "derivatives": derivatives,
     "networks": network,

@@ -73,7 +73,7 @@ def test_forgeries_are_refused_and_most_reach_the_last_rule(campaign, home, tmp_
     assert 2 * result.last_rule >= result.false
 
 
-CHEAP = ("operations", "sharpness", "attention", "points", "texts", "covers", "shown", "read-models", "read-formulas",
+CHEAP = ("balls", "operations", "sharpness", "attention", "points", "texts", "covers", "shown", "read-models", "read-formulas",
          "read-numbers")  # fmt: skip
 
 
