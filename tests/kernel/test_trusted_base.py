@@ -69,30 +69,6 @@ def test_the_page_says_how_much_is_trusted():
     assert wrong_size("small", lines) and wrong_size(page, lines // 2) and wrong_size(page, 2 * lines)
 
 
-<<<<<<< HEAD:tests/kernel/test_trusted_base.py
-=======
-KERNEL_LINES = 3_300  # what somebody reads in an evening; a limit of the design, not of what is used
-MEANINGS = {"rasp.py": 450}  # of sources, read by whoever wants to know what a claim about words says
-
-
-def test_the_kernel_can_be_read_in_an_evening():
-    """All of it counts, and it imports nothing else of ours that a reader would have to believe."""
-    files = sorted({*(PACKAGE / "kernel").rglob("*.py")} - {*(PACKAGE / "kernel" / "meanings").glob("*.py")})
-    outside = closure(files, set()) - set(files)
-    assert {path.name for path in outside} <= {"errors.py", "reading.py"}
-    lines = sum(len(path.read_text(encoding="utf-8").splitlines()) for path in (*files, *outside))
-    assert 0 < lines <= KERNEL_LINES
-    assert closure([PACKAGE / "checker" / "check.py"], set()) - set(files)  # the closure sees what lies outside
-
-
-@pytest.mark.parametrize("name", MEANINGS)
-def test_a_meaning_can_be_read_from_top_to_bottom(name):
-    path = PACKAGE / "kernel" / "meanings" / name
-    assert {other.name for other in closure([path], set())} <= {name, "refusal.py", "errors.py", "__init__.py"}
-    assert 0 < len(path.read_text(encoding="utf-8").splitlines()) <= MEANINGS[name]
-
-
->>>>>>> df030cc69c50d780200d0a784860986890ac1973:tests/checker/test_trusted_base.py
 def asserts_in(source: str) -> list[int]:
     return [node.lineno for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Assert)]
 
