@@ -27,7 +27,7 @@ Proof
 Assumptions
     weights (**checked**): every stored number is the one that the learner has, output weights of softmax up to rounding.
     numbers (**checked**): bounds are found in ball arithmetic, for all eigenvalues up to `high`.
-    run (**trusted**): arithmetic is as described in `checker.rounding`; the context is given in numbers of the type.
+    run (**trusted**): arithmetic is as described in `kernel.rounding`; the context is given in numbers of the type.
 
 Certified
     The statement for all contexts of 1 to N rows; `tolerance` is stated, `margin` is what the bound leaves of it.
@@ -58,9 +58,9 @@ from certiformer.axioms.learner_spectrum import spectrum
 from certiformer.axioms.learner_weights import require_weights
 from certiformer.certificate import CONFIG, LEARNER, MODEL, exact_text
 from certiformer.checker.computation import Files, Finding
-from certiformer.checker.rounding import FORMATS, NoBound
 from certiformer.kernel.balls import ZERO, ball, decimal, working_precision
 from certiformer.kernel.refusal import Refused
+from certiformer.kernel.rounding import FORMATS, NoBound
 from certiformer.kernel.weights import read_model
 from certiformer.target.learner import larger_reading, read_learner, smaller_reading, written
 from certiformer.target.least_squares import LeastSquares
@@ -75,7 +75,7 @@ THEOREM = Theorem(
     assumptions=(
         Assumption("weights", "every stored number is the one that the learner has", "checked"),
         Assumption("numbers", "the bounds hold for all eigenvalues up to the stated one", "checked"),
-        Assumption("run", "a run rounds as checker.rounding describes, on numbers of the stored type", "trusted"),
+        Assumption("run", "a run rounds as kernel.rounding describes, on numbers of the stored type", "trusted"),
     ),
     uses=(),
 )

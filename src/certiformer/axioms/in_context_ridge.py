@@ -38,7 +38,7 @@ Assumptions
     weights (**checked**): every stored number is the one that the learner has, output weights of softmax up to rounding,
     and one strength in all registers, whose distance from that of the claim is part of the bound.
     spectrum (**checked**): C is found in balls for all eigenvalues in [a, b]; `run` names a context outside.
-    run (**trusted**): arithmetic is as described in `checker.rounding`; the context is given in numbers of the type.
+    run (**trusted**): arithmetic is as described in `kernel.rounding`; the context is given in numbers of the type.
 
 Certified
     The statement for all contexts of 1 to N rows whose eigenvalues are in [a, b]; where a <= strength and b >=
@@ -88,7 +88,7 @@ THEOREM = Theorem(
     assumptions=(
         Assumption("weights", "every stored number is the one that the learner has", "checked"),
         Assumption("spectrum", "the eigenvalues of the context lie in the stated range", "checked"),
-        Assumption("run", "a run rounds as checker.rounding describes, on numbers of the stored type", "trusted"),
+        Assumption("run", "a run rounds as kernel.rounding describes, on numbers of the stored type", "trusted"),
     ),
     uses=("axioms.in_context_gradient",),
 )

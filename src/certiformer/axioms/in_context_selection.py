@@ -57,7 +57,7 @@ Assumptions
     form (**checked**): six blocks of ReLU attention and ReLU units, applied once for every step.
     weights (**checked**): every stored number is the one that the plan calls for.
     step (**checked**): no step is longer than 2 in terms of the stated spectrum.
-    run (**trusted**): arithmetic is as described in `checker.rounding`; x_j / n, x_j / m, y_j / m are rounded once.
+    run (**trusted**): arithmetic is as described in `kernel.rounding`; x_j / n, x_j / m, y_j / m are rounded once.
 
 Certified
     The statement, for all contexts at once.
@@ -88,9 +88,9 @@ from certiformer.axioms.learner_plan import Entries, Plan, copy, eraser
 from certiformer.axioms.selection_run import Choice, choice_bounds
 from certiformer.certificate import CONFIG, LEARNER, MODEL, exact_text
 from certiformer.checker.computation import Files, Finding
-from certiformer.checker.rounding import FORMATS, NoBound
 from certiformer.kernel.balls import decimal, working_precision
 from certiformer.kernel.refusal import Refused
+from certiformer.kernel.rounding import FORMATS, NoBound
 from certiformer.kernel.weights import read_model
 from certiformer.target.learner import read_learner
 from certiformer.target.selection import Selection
@@ -107,7 +107,7 @@ THEOREM = Theorem(
         Assumption("weights", "every stored number is the one that the description calls for", "checked"),
         Assumption("step", "no step is longer than 2 in terms of the stated spectrum", "checked"),
         Assumption(
-            "run", "a run rounds as checker.rounding describes; quotients of the data are rounded once", "trusted"
+            "run", "a run rounds as kernel.rounding describes; quotients of the data are rounded once", "trusted"
         ),
     ),
     uses=(),

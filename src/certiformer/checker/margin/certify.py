@@ -10,7 +10,7 @@ from certiformer.checker.margin.prove import MarginReport
 
 ASSUMPTIONS = (
     "real arithmetic: none",
-    "run: any order of summation, fused or not; the model of one operation of checker.rounding",
+    "run: any order of summation, fused or not; the model of one operation of kernel.rounding",
     "run: exp(x) is 1 for |x| <= u/4, and x/1 is x",
 )
 
