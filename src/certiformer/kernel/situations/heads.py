@@ -22,7 +22,7 @@ from flint import arb, fmpz_mat
 from certiformer.kernel.balls import ONE, larger, smaller
 from certiformer.kernel.balls import ZERO as NONE
 from certiformer.kernel.refusal import Refused
-from certiformer.kernel.rounding import Format, NoBound, no_overflow, summation
+from certiformer.kernel.rounding import Format, no_overflow, summation
 from certiformer.kernel.situations.cells import Form, Link, Meaning
 from certiformer.kernel.situations.numbers import UNIT, Number, Run, as_ball, lower, product, upper
 
@@ -45,10 +45,7 @@ def shares_of(form: Format, others: int, gap: arb) -> Shares:
     small = (-gap).exp().upper() if others else NONE
     around, quotient = form.exp * form.unit, form.divide * form.unit
     top, tail = 1 + around, others * (small * (1 + around) + form.tiny)
-    try:
-        error = summation(form, [top], top, others, tail)
-    except NoBound as reason:
-        raise Refused(f"the shares of a head over {others + 1:,} rows have no bound: {reason}") from None
+    error = summation(form, [top], top, others, tail)
     least, most = 1 - around - error, top + tail + error
     if not least > 0:
         raise Refused(f"the shares of a head over {others + 1:,} rows have no bound: their sum may vanish")
@@ -69,11 +66,8 @@ def brought(run: Run, shares: Shares, chosen: Number, every: Sequence[Number]) -
     big = (shares.high * larger(abs(as_ball(chosen.low)), abs(as_ball(chosen.high)))).upper()
     tail = (shares.others * (shares.leak * most * (1 + form.unit) + form.tiny)).upper() if most > 0 else NONE
     big_term = (big * (1 + form.unit) + form.tiny).upper() if big > 0 else NONE
-    try:
-        no_overflow(form, 2 * (big_term + tail))
-        error = summation(form, [big_term] if big > 0 else [], big_term, shares.others, tail)
-    except NoBound as reason:
-        raise Refused(f"what a head brings has no bound: {reason}") from None
+    no_overflow(form, 2 * (big_term + tail))
+    error = summation(form, [big_term] if big > 0 else [], big_term, shares.others, tail)
     error = error + big_term * form.unit + form.tiny
     below = NONE if not bottom < 0 else tail
     above = NONE if not ceiling > 0 else tail
@@ -90,12 +84,11 @@ def brought(run: Run, shares: Shares, chosen: Number, every: Sequence[Number]) -
 
 @dataclass(frozen=True)
 class Projections:
-    """The forms of one head before its sub-layer: queries, keys and values; `factor` scales the scores."""
+    """The forms of one head before its sub-layer: queries, keys and values."""
 
     queries: list[Form]
     keys: list[Form]
     values: list[Form]
-    factor: arb
     causal: bool
 
 
@@ -115,7 +108,6 @@ def fetched(run: Run, meaning: Meaning, link: Link, forms: Projections, rows: Se
         gap = _compared(queries, keys, rows, targets, forms.causal)
     else:
         gap = _of_signs(queries, keys, rows, targets)
-    gap = gap * forms.factor
     if not gap > 0:
         raise Refused("the scores do not tell the row that a head looks at from all others")
     return gap.lower(), shares_of(run.form, len(every) - 1, gap.lower())

@@ -26,7 +26,7 @@ from typing import NamedTuple
 from flint import arb, fmpz
 
 from certiformer.kernel.refusal import Refused
-from certiformer.kernel.rounding import FORMATS, Format, NoBound
+from certiformer.kernel.rounding import FORMATS, Format
 
 BITS = 192
 UNIT = 1 << BITS
@@ -179,10 +179,7 @@ class Run:
 
     def gamma(self, roundings: int) -> int:
         if roundings not in self._gammas:
-            try:
-                self._gammas[roundings] = upper(self.form.gamma(roundings))
-            except NoBound as reason:
-                raise Refused(str(reason)) from None
+            self._gammas[roundings] = upper(self.form.gamma(roundings))
         return self._gammas[roundings]
 
     def is_number(self, value: int) -> bool:

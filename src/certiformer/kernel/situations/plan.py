@@ -20,6 +20,9 @@ class Held(NamedTuple):
     start: int = 0
 
 
+EMPTIED = Held(None, (0,))
+
+
 @dataclass(frozen=True)
 class Step:
     """One sub-layer: what coordinates hold afterwards, and the link of each head (none for hidden units)."""

@@ -12,7 +12,8 @@ from typing import Any
 
 from flint import arb
 
-from certiformer.kernel.balls import larger, smaller
+from certiformer.kernel.balls import larger, smaller, working_precision
+from certiformer.kernel.configuration import expected_shapes
 from certiformer.kernel.refusal import Refused
 from certiformer.kernel.situations.cells import EMPTY, Content, Contents, Form, Meaning
 from certiformer.kernel.situations.heads import ROW, Projections, column, fetched
@@ -25,11 +26,35 @@ TOKEN = "token"
 WIDENINGS = 4  # how often what is assumed before a pass is widened by what was found after it
 
 
+_ATTENTION = {"kind": "softmax", "score_bias": "none", "residual": True}
+
+
+def require_form(config: dict[str, Any], tensors: Mapping[str, Tensor]) -> None:
+    """The transformers that are followed: softmax attention, ReLU units, residuals, a table of rows, no norm."""
+    if {name: tensor.shape for name, tensor in tensors.items()} != expected_shapes(config):
+        raise Refused("the stored tensors are not those that the configuration calls for")
+    if (config["input"]["kind"], config["code"]["kind"], config["readout"]["kind"]) != ("ids", "table", "all"):
+        raise Refused("the transformer does not read tokens and a table of rows, or does not read out every row")
+    if config["registers"] or not config["blocks"]:
+        raise Refused("the transformer has registers, or no block")
+    for b, block in enumerate(config["blocks"]):
+        attention, ffn = block["attention"], block["ffn"]
+        if block["norm"] is not None or (ffn and (ffn["kind"], ffn["residual"]) != ("relu", True)):
+            raise Refused(f"block {b} has a norm, or hidden units that are not ReLU with a residual")
+        if attention and (any(attention[k] != x for k, x in _ATTENTION.items()) or attention["mask"] == "table"):
+            raise Refused(f"the attention of block {b} is not plain softmax with a residual")
+        if attention and attention["scale"] != "unit":
+            raise Refused(f"the scores of block {b} are not of unit scale")
+
+
 class Weights:
     """The stored tensors as exact integers, zeros left out."""
 
-    def __init__(self, tensors: Mapping[str, Tensor]):
+    def __init__(self, tensors: Mapping[str, Tensor], run: Run):
         self.tensors = tensors
+        for name, tensor in tensors.items():
+            if not all(run.is_number(fixed(x, name)) for x in set(tensor.data)):
+                raise Refused(f"{name} holds a number that is none of {run.name}, or is read as zero there")
 
     def rows(self, name: str) -> list[dict[int, int]]:
         """The rows of a tensor, all leading axes run together; one row for a vector."""
@@ -59,8 +84,10 @@ class Walk:
     """One transformer, what its rows mean, and what has been found: gaps, leaks and margins."""
 
     def __init__(self, config: dict[str, Any], tensors: Mapping[str, Tensor], meaning: Meaning):
-        self.config, self.weights, self.meaning = config, Weights(tensors), meaning
+        working_precision()
+        require_form(config, tensors)
         self.run = Run(config["dtype"])
+        self.config, self.weights, self.meaning = config, Weights(tensors, self.run), meaning
         self.gap: arb | None = None
         self.leak: arb = arb(0)
         self.margin: int | None = None
@@ -126,8 +153,7 @@ class Walk:
             for side, size in (("query", group["key"]), ("key", group["key"]), ("value", group["value"])):
                 bias = self.weights.rows(f"{here}.{side}_bias")[h] if attention["bias"] else {}
                 sides.append(self.forms(contents, columns(self.weights.head(f"{here}.{side}", h), size), bias))
-            factor = arb(1) if attention["scale"] == "unit" else arb(1) / arb(group["key"]).sqrt()
-            forms = Projections(*sides, factor, attention["mask"] == "causal")
+            forms = Projections(*sides, attention["mask"] == "causal")
             if named not in self.meaning.links:
                 raise Refused(f"the plan speaks of {named!r}, by which no row looks at another")
             link = self.meaning.links[named]
@@ -182,6 +208,20 @@ class Walk:
             attends = part == "attention"
             contents = self.attention(b, contents, step, rows) if attends else self.units(b, contents, step)
         return contents
+
+    def require_outputs(self, contents: Contents, held: Sequence[Held], meaning: Meaning) -> None:
+        """Output n is exactly the code that `held[n]` has for the value of its cell, in every situation."""
+        rows, bias = self.weights.rows("readout.weight"), self.weights.vector("readout.bias")
+        if len(held) != self.config["outputs"]:
+            raise Refused(f"the transformer has {self.config['outputs']} outputs instead of {len(held)}")
+        forms = self.forms(contents, columns(rows, len(held)), bias)
+        for number, (form, (cell, codes, _)) in enumerate(zip(forms, held, strict=True)):
+            names = sorted({*form.cells, *([cell] if cell else [])})
+            for case in meaning.situations(names):
+                places = dict(zip(names, case, strict=True))
+                output, wanted = self.run.total(form.at(places)), codes[places[cell] if cell else 0]
+                if (output.low, output.high) != (wanted, wanted):
+                    raise Refused(f"output {number} is not what the table says: the {cell} may be another one")
 
     def read_out(self, contents: Contents, cell: str) -> list[list[Number]]:
         """All outputs for every value of the cell that they are read from."""
