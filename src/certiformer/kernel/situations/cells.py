@@ -72,12 +72,17 @@ class Meaning:
     equations: tuple[Equation, ...] = ()
     links: Mapping[str, Link] = field(default_factory=dict)
     tally: Tally = field(default_factory=Tally, compare=False)
+    known: dict[tuple[str, ...], list[tuple[int, ...]]] = field(default_factory=dict, compare=False)
 
     def restricted(self, base: str, domain: tuple[Value, ...]) -> Meaning:
         """The same where a base takes some of its values only."""
         if not set(domain) <= set(self.bases[base]):
             raise Refused(f"{base} is restricted to values that it does not have")
-        return replace(self, bases={**self.bases, base: domain})
+        return replace(self, bases={**self.bases, base: domain}, known={})
+
+    def with_cell(self, name: str, cell: Cell) -> Meaning:
+        """The same where a cell is defined otherwise."""
+        return replace(self, cells={**self.cells, name: cell}, known={})
 
     def cell(self, name: str) -> Cell:
         if name not in self.cells:
@@ -86,6 +91,12 @@ class Meaning:
 
     def situations(self, names: Sequence[str]) -> list[tuple[int, ...]]:
         """The places of the values that these cells have together, each combination once."""
+        key = tuple(names)
+        if key not in self.known:
+            self.known[key] = self._situations(names)
+        return self.known[key]
+
+    def _situations(self, names: Sequence[str]) -> list[tuple[int, ...]]:
         cells = [self.cell(name) for name in names]
         bases = sorted({base for cell in cells for base in cell.bases})
         count = prod(len(self.bases[base]) for base in bases)

@@ -68,7 +68,7 @@ def written_circuit(circuit: Any, config: dict[str, Any], tensors: Mapping[str, 
     tables = meaning.cell("table").domain
     names = {row: gate.table_of_two for row, gate in enumerate(circuit.gates, first)}
     of_row = replace(meaning.cell("table"), bases=(ROW,), value=names.__getitem__)
-    decided = replace(meaning, cells={**meaning.cells, "table": of_row}).restricted(ROW, tuple(rows))
+    decided = meaning.with_cell("table", of_row).restricted(ROW, tuple(rows))
     held = {REST + k: Held("table", tuple(UNIT * (table[k] == "1") for table in tables)) for k in range(4)}
     before = walk.embedding()
     if rows:

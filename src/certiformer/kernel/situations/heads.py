@@ -27,7 +27,7 @@ from certiformer.kernel.situations.cells import Form, Link, Meaning
 from certiformer.kernel.situations.numbers import UNIT, Number, Run, as_ball, lower, product, upper
 
 ROW = "row"  # the base and the cell that tell rows apart
-MOST_PAIRS = 3_000_000  # of rows, before the lemma on signs is needed
+MOST_PAIRS = 200_000  # of rows, before the lemma on signs is needed
 
 
 @dataclass(frozen=True)

@@ -126,7 +126,7 @@ def looped_machine(machine: Any, config: dict[str, Any], tensors: Mapping[str, T
     pairs, off = meaning.cell("pair").domain, symbols * (1 + states)
     slots, ends = off + 1, meaning.cell("ends")
     of_row = replace(ends, bases=(ROW,), value=lambda row: (row == 0, row == cells - 1))
-    at_start = replace(meaning, cells={**meaning.cells, "ends": of_row}).restricted("off", (0,))
+    at_start = meaning.with_cell("ends", of_row).restricted("off", (0,))
 
     def content(later: str) -> dict[int, Held]:
         """Symbol, pair and flag of a cell."""

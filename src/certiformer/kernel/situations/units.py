@@ -78,6 +78,7 @@ class Direction:
     def __init__(self, run: Run, primitive: tuple[tuple[int, int], ...], form: Form):
         self.run, self.primitive, self.form = run, primitive, form
         self.units: list[Unit] = []
+        self.margin: int | None = None  # the smallest distance of a noisy argument from the next knot
         self._known: dict[tuple[int, ...] | None, tuple[Terms, list[Alive]]] = {}
 
     def at(self, places: Mapping[str, int] | None) -> tuple[Terms, list[Alive]]:
@@ -86,6 +87,8 @@ class Direction:
         if key not in self._known:
             s = self.form.start if places is None else self.form.at(places)
             self._known[key] = s, [alive for unit in self.units if (alive := self._alive(unit, s)) is not None]
+            if s.low < s.high:
+                self._keep(s)
         return self._known[key]
 
     def _alive(self, unit: Unit, s: Terms) -> Alive | None:
@@ -95,6 +98,14 @@ class Direction:
         grid = self.run.finest(argument)
         slip = self.run.slip(argument, known=grid is not None)
         return Alive(unit, argument, slip, grid) if argument.high + slip > 0 else None
+
+    def _keep(self, s: Terms) -> None:
+        """The distance of a noisy argument from the next knot that it does not touch."""
+        for unit in self.units:
+            knot = -unit.bias * UNIT // unit.factor
+            away = max(s.low - knot, knot - s.high)
+            if away > 0 and (self.margin is None or away < self.margin):
+                self.margin = away
 
     def reads_only(self, coordinate: int) -> bool:
         return self.primitive == ((coordinate, UNIT),)
@@ -123,7 +134,11 @@ class Sublayer:
         for direction in self.directions:
             for c in {c for unit in direction.units for c in unit.out}:
                 self.writers.setdefault(c, []).append(direction)
-        self.margin: int | None = None  # the smallest distance of a noisy argument from the next knot
+
+    @property
+    def margin(self) -> int | None:
+        """The smallest distance of a noisy argument from the next knot."""
+        return min((d.margin for d in self.directions if d.margin is not None), default=None)
 
     def after(self, held: Mapping[int, Held]) -> Contents:
         """The contents afterwards; `held`: what the plan says about coordinates, all others stay as they are."""
@@ -177,8 +192,6 @@ class Sublayer:
             pieces = Pieces([(u.unit.factor, u.unit.bias, u.unit.out[c]) for u in here], own)
             bottom, top = pieces.span(s.low, s.high)
             low, high, code = low + bottom, high + top, code + pieces.value(s.code)[0]
-            if s.low < s.high:
-                self._keep(direction, s)
             for u in here:
                 weight = u.unit.out[c]
                 slip += product(abs(weight), u.slip)
@@ -211,13 +224,6 @@ class Sublayer:
             return False
         direction, ((factor, bias, out), *_) = here[0]
         return direction.reads_only(c) and (factor, bias, out[c]) == (UNIT, 0, -UNIT)
-
-    def _keep(self, direction: Direction, s: Terms) -> None:
-        for unit in direction.units:
-            knot = -unit.bias * UNIT // unit.factor
-            away = s.low - knot if knot < s.low else knot - s.high
-            if away > 0 and (self.margin is None or away < self.margin):
-                self.margin = away
 
 
 def _rounded_once(x: Number) -> Terms:
