@@ -48,7 +48,7 @@ def test_one_thing_too_many_is_refused(form):
         (target,) = np.flatnonzero(down[0])
         down[:2, target + 1 if target in (0, 6) else target - 1] = down[:2, target]
 
-    with pytest.raises(Refused, match="what the table says"):
+    with pytest.raises(Refused):
         PROVE[form](automaton, config, changed(tensors, DOWN, twice))
 
 
@@ -61,7 +61,7 @@ def test_a_look_at_another_row_is_refused(form, row, at):
     def look(codes: np.ndarray) -> None:
         codes[row, -bits:] = codes[at, -2 * bits : -bits]
 
-    with pytest.raises(Refused, match=f"row {row} does not look at"):
+    with pytest.raises(Refused, match="do not tell the row that a head looks at"):
         PROVE[form](automaton, config, changed(tensors, "code.table", look))
 
 

@@ -10,6 +10,8 @@ from flint import arb
 from certiformer.checker.computation import Finding
 from certiformer.kernel.balls import decimal
 from certiformer.kernel.refusal import Refused
+from certiformer.kernel.situations.numbers import as_ball
+from certiformer.kernel.situations.walk import Walk
 from certiformer.target.automaton import Automaton
 
 NOT_CLAIMED = (
@@ -30,6 +32,12 @@ class Report:
     leak: arb
     margin: arb | None
     situations: int
+
+
+def report_of(automaton: Automaton, length: int, walk: Walk) -> Report:
+    """The report of a walk that proved the claim."""
+    margin = None if walk.margin is None else as_ball(walk.margin)
+    return Report(automaton, length, walk.config["dtype"], walk.leak, margin, walk.meaning.tally.checked)
 
 
 def claim(automaton: Automaton, length: int, how: str, dtype: str) -> str:

@@ -1,9 +1,9 @@
 """Automata in two forms: what a row means, and how the stream is planned.
 
 *Looped.* Row 0 begins the word, row i holds symbol i and, before pass k + 1, the state after i symbols if i <= k. Time has
-the classes row 0; 1 <= i <= k; i = k + 1; i > k + 1: one pass moves k + 1 from the third into the second, and the state of a
-row is the table's of the state of the row before it and of its symbol. What the plan calls "state after" before a pass is
-what it calls "state" before the next one, so a pass that keeps the contents proves all of them.
+the classes row 0; 1 <= i <= k; i = k + 1; i > k + 1: one pass moves row k + 1 from the third into the second, and the state
+of a row is the table's of the state of the row before it and of its symbol. What the plan calls "state after" before a pass
+is what it calls "state" before the next one, so a pass that keeps the contents proves all of them.
 
 *Chain of thought.* The prompt is the word on rows 0 to L - 1, the token `end` on rows L to T, and the start state on row
 T + 1. Row T + 1 + t holds the state after t symbols, and looks at row t: a symbol, or `end` at t = L. It writes the state
@@ -22,7 +22,8 @@ from certiformer.kernel.situations.plan import EMPTIED, Held, Step, unit_vectors
 from certiformer.kernel.situations.walk import Walk
 from certiformer.kernel.weights import Tensor
 
-FIRST, PAST, NEXT, LATER = "first", "past", "next", "later"  # row 0; rows 1 to k; row k + 1; rows after that, before pass k + 1
+# Before pass k + 1: row 0; rows 1 to k; row k + 1; rows after that.
+FIRST, PAST, NEXT, LATER = "first", "past", "next", "later"
 BEGIN = "begin"
 
 

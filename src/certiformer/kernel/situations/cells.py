@@ -101,7 +101,9 @@ class Meaning:
         bases = sorted({base for cell in cells for base in cell.bases})
         count = prod(len(self.bases[base]) for base in bases)
         if count > MOST:
-            raise Refused(f"{count:,} combinations of {', '.join(bases)} are more than the {MOST:,} that are enumerated")
+            raise Refused(
+                f"{count:,} combinations of {', '.join(bases)} are more than the {MOST:,} that are enumerated"
+            )
         equations = [equation for equation in self.equations if set(equation.bases) <= set(bases)]
         places = [{value: place for place, value in enumerate(cell.domain)} for cell in cells]
         picks = [[bases.index(base) for base in cell.bases] for cell in cells]
@@ -143,7 +145,9 @@ class Content(NamedTuple):
     def within(self, other: Content) -> bool:
         ours = other.cell is None or self.cell == other.cell
         numbers = self.numbers * (len(other.numbers) if self.cell is None else 1)
-        inner = all(a.within(b) for a, b in zip(numbers, other.numbers * (len(numbers) // len(other.numbers)), strict=True))
+        inner = all(
+            a.within(b) for a, b in zip(numbers, other.numbers * (len(numbers) // len(other.numbers)), strict=True)
+        )
         return ours and inner and self.start.within(other.start)
 
     def hull(self, other: Content) -> Content:

@@ -1,7 +1,7 @@
 """Boolean circuits: what a row means whose token decides the next gate.
 
-Place 0 holds `start`, place j <= n input j, place n + t gate t. Row n + t - 1 decides gate t, and looks at the places of its
-operands, which are not behind it. A gate of one operand looks at it twice; a constant looks at its own row.
+Place 0 holds `start`, place j <= n input j, place n + t gate t. Row n + t - 1 decides gate t, and looks at the places of
+its operands, which are not behind it. A gate of one operand looks at it twice; a constant looks at its own row.
 """
 
 from __future__ import annotations
@@ -61,7 +61,11 @@ def circuit_meaning(circuit: Any) -> Meaning:
 def written_circuit(circuit: Any, config: dict[str, Any], tensors: Mapping[str, Tensor]) -> tuple[Walk, arb]:
     """The walk of a proof, and the smallest lead of the right token over both others (1 where there is no gate)."""
     first, length = len(circuit.inputs), 1 + len(circuit.places)
-    if config["input"] != {"kind": "ids", "tokens": length, "vocabulary": 3} or config["outputs"] != 3 or config["loops"] != 1:
+    if (
+        config["input"] != {"kind": "ids", "tokens": length, "vocabulary": 3}
+        or config["outputs"] != 3
+        or config["loops"] != 1
+    ):
         raise Refused(f"the decoder is not one pass over {length:,} places, for the tokens 0, 1 and start")
     meaning = circuit_meaning(circuit)
     walk, rows = Walk(config, tensors, meaning), range(first, first + len(circuit.gates))

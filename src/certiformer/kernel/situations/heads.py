@@ -4,8 +4,8 @@
 Where there are too many pairs of rows: if all keys are different vectors of B signs and a query is lambda times the key of
 row m, then k_m leads k_j by lambda |k_m - k_j|^2 / 2 >= 2 lambda. Scores must be exact in the run (`numbers`).
 
-*Shares.* With n rows the share of the selected one is at least 1 / (1 + e), e = (n - 1) exp(-gap), and any other one at most
-exp(-gap); hidden rows get an exact 0. In a run the exponentials, their sum, the quotient and the products err as
+*Shares.* With n rows the share of the selected one is at least 1 / (1 + e), e = (n - 1) exp(-gap), and any other one at
+most exp(-gap); hidden rows get an exact 0. In a run the exponentials, their sum, the quotient and the products err as
 `kernel.rounding` says; the sum has one big term and n - 1 small ones, for which the lemma on small terms holds.
 
 *What is brought.* The value of the selected row times its share, and the values of all others, which are anything that any
@@ -113,7 +113,9 @@ def fetched(run: Run, meaning: Meaning, link: Link, forms: Projections, rows: Se
     return gap.lower(), shares_of(run.form, len(every) - 1, gap.lower())
 
 
-def _vectors(run: Run, forms: list[Form], meaning: Meaning, rows: Sequence[int], side: str) -> dict[int, tuple[int, ...]]:
+def _vectors(
+    run: Run, forms: list[Form], meaning: Meaning, rows: Sequence[int], side: str
+) -> dict[int, tuple[int, ...]]:
     """Queries or keys of these rows; all of them known exactly."""
     if any(name != ROW for form in forms for name in form.cells):
         raise Refused(f"the {side} of a head that looks at one row reads more than the number of a row")

@@ -9,10 +9,10 @@ fused or not. Partial sums lie between minus the sum of the negative terms and t
 a number a of the run that is known up to noise only: for 2^e <= |a| <= 2^(e+1) it is a multiple of 2^(e+1-p), and the
 condition is checked from binade to binade.
 
-*Absorption* (Lemma). Let terms be y_i + e_i, all y_i multiples of h, sum |y_i| <= 2^p h and (1 + u)^m sum |e_i| <= u h / 4. In any
-order the sum errs by at most (1 + u)^m sum |e_i|. Proof: a partial sum has an exact part y, a multiple of h below 2^p h, hence
-a number of the format, and a deviation e; numbers next to y are at least u h away, so rounding returns y itself, or keeps
-e (1 + d) where y = 0. QED.
+*Absorption* (Lemma). Let terms be y_i + e_i, all y_i multiples of h, sum |y_i| <= 2^p h, (1 + u)^m sum |e_i| <= u h / 4. In
+any order the sum is within (1 + u)^m sum |e_i| of the sum of the y_i. Proof: a partial sum has an exact part y, a multiple
+of h below 2^p h, hence a number of the format, and a deviation e; numbers next to y are at least u h away, so rounding
+returns y itself, or keeps e (1 + d) where y = 0. QED.
 
 *All other sums* err by gamma_m times the sum of sizes, m additions and one for the products (`kernel.rounding`). Flushed
 operands and results lose at most the smallest normal number t each.
@@ -193,7 +193,7 @@ class Run:
             return self._fits(terms.grid or UNIT, terms.up, terms.down)
         if len(terms.noisy) > 1:
             return None
-        ((weight, low, high),) = terms.noisy
+        weight, low, high = terms.noisy[0]
         if low < 0 < high or not (low and high):
             return None
         least, most = sorted((abs(low), abs(high)))
@@ -237,7 +237,11 @@ class Run:
             if nearest:
                 grid = min(grid, nearest & -nearest) if grid else nearest & -nearest
         grid = grid or UNIT
-        if off <= (grid >> self.precision) // 16 and terms.size + off <= grid << self.precision and grid >= 8 * self.tiny:
+        if (
+            off <= (grid >> self.precision) // 16
+            and terms.size + off <= grid << self.precision
+            and grid >= 8 * self.tiny
+        ):
             return 3 * off  # from the ends of the interval to (1 + u)^m off on either side of the sum of the y_i
         return product(relative, terms.size)
 

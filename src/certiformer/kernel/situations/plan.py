@@ -33,6 +33,4 @@ class Step:
 
 def unit_vectors(cell: str, domain: Sequence[object], first: int, values: Sequence[object]) -> dict[int, Held]:
     """Coordinate `first` + n is 1 where the cell has the n-th of `values`, and 0 elsewhere."""
-    return {
-        first + n: Held(cell, tuple(UNIT * (other == value) for other in domain)) for n, value in enumerate(values)
-    }
+    return {first + n: Held(cell, tuple(UNIT * (other == value) for other in domain)) for n, value in enumerate(values)}

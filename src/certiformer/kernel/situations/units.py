@@ -6,8 +6,8 @@ same s, in a run too, so the noise of s moves the coordinate within g([low, high
 2 relu(s - 1/4) - 2 relu(s - 3/4) is 1 for every s >= 3/4, however noisy s is.
 
 *In a run* the argument of a unit is exact, or off by d (`Run.slip`); the units add up, exactly or not; then the residual is
-added, which is exact where the result is one number of the format for certain. A unit whose argument is negative, d included,
-is 0 in every run. What is left is compared with the code of the cell that the plan gives to the coordinate.
+added, which is exact where the result is one number of the format for certain. A unit whose argument is not positive, d
+included, is 0 in every run. What is left is compared with the code of the cell that the plan gives to the coordinate.
 """
 
 from __future__ import annotations
@@ -127,7 +127,9 @@ def directions(run: Run, contents: Contents, units: Iterable[tuple[Row, int, Row
 class Sublayer:
     """One feed-forward sub-layer: what it makes of the contents, compared with a plan."""
 
-    def __init__(self, run: Run, meaning: Meaning, contents: Contents, units: Iterable[tuple[Row, int, Row]], bias: Row):
+    def __init__(
+        self, run: Run, meaning: Meaning, contents: Contents, units: Iterable[tuple[Row, int, Row]], bias: Row
+    ):
         self.run, self.meaning, self.contents, self.bias = run, meaning, contents, bias
         self.directions = directions(run, contents, units)
         self.writers: dict[int, list[Direction]] = {}
@@ -195,7 +197,9 @@ class Sublayer:
             for u in here:
                 weight = u.unit.out[c]
                 slip += product(abs(weight), u.slip)
-                value = Number(max(u.argument.code, 0), max(u.argument.low - u.slip, 0), max(u.argument.high + u.slip, 0))
+                value = Number(
+                    max(u.argument.code, 0), max(u.argument.low - u.slip, 0), max(u.argument.high + u.slip, 0)
+                )
                 out.append(term(weight, value))
                 exact = exact and u.slip == 0
                 grids.append(0 if u.grid is None else (weight & -weight) * u.grid >> 192)
@@ -218,7 +222,7 @@ class Sublayer:
         return run.total(_rounded_once(Number(code, low, high)))
 
     def _taken_away(self, c: int, held: Number, places: Mapping[str, int] | None) -> bool:
-        """x - relu(x) for x >= 0, and nothing else: zero in every run, or x itself where x is tiny and flushed on the way."""
+        """x - relu(x) for x >= 0, and nothing else: 0 in a run, or x itself where x is tiny and flushed."""
         here = [(d, u) for d in self.writers.get(c, ()) for u in d.at(places)[1] if u.unit.out.get(c)]
         if len(here) != 1 or held.low < 0 or self.bias.get(c):
             return False
@@ -258,4 +262,3 @@ class Pieces:
                     steep += ceil_shift(abs(a * k), 384) + 1
         values = [self.value(x) for x in points]
         return min(x for x, _ in values) - steep, max(x for _, x in values) + steep
-

@@ -17,7 +17,7 @@ from certiformer.kernel.configuration import expected_shapes
 from certiformer.kernel.refusal import Refused
 from certiformer.kernel.situations.cells import EMPTY, Content, Contents, Form, Meaning
 from certiformer.kernel.situations.heads import ROW, Projections, column, fetched
-from certiformer.kernel.situations.numbers import UNIT, Number, Run, Terms, fixed, gathered, sure, term
+from certiformer.kernel.situations.numbers import UNIT, Number, Run, fixed, gathered, sure, term
 from certiformer.kernel.situations.plan import Held, Step
 from certiformer.kernel.situations.units import Sublayer
 from certiformer.kernel.weights import Tensor
@@ -142,7 +142,11 @@ class Walk:
 
     def attention(self, block: int, contents: Contents, step: Step, rows: Sequence[int]) -> Contents:
         """The sub-layer of attention; `rows`: those that the claim speaks of from here on."""
-        attention, name, width = self.config["blocks"][block]["attention"], f"blocks.{block}.attention", self.config["width"]
+        attention, name, width = (
+            self.config["blocks"][block]["attention"],
+            f"blocks.{block}.attention",
+            self.config["width"],
+        )
         heads = [(g, h) for g, group in enumerate(attention["heads"]) for h in range(group["count"])]
         if len(heads) != len(step.links):
             raise Refused(f"block {block} does not have the {len(step.links)} heads of the plan")
@@ -153,7 +157,7 @@ class Walk:
             for side, size in (("query", group["key"]), ("key", group["key"]), ("value", group["value"])):
                 bias = self.weights.rows(f"{here}.{side}_bias")[h] if attention["bias"] else {}
                 sides.append(self.forms(contents, columns(self.weights.head(f"{here}.{side}", h), size), bias))
-            forms = Projections(*sides, attention["mask"] == "causal")
+            forms = Projections(sides[0], sides[1], sides[2], attention["mask"] == "causal")
             if named not in self.meaning.links:
                 raise Refused(f"the plan speaks of {named!r}, by which no row looks at another")
             link = self.meaning.links[named]
@@ -181,27 +185,35 @@ class Walk:
         name, ffn = f"blocks.{block}.ffn", self.config["blocks"][block]["ffn"]
         incoming = columns(self.weights.rows(f"{name}.up"), ffn["width"])
         bias, shift = self.weights.vector(f"{name}.up_bias"), self.weights.vector(f"{name}.down_bias")
-        triples = [(row, bias.get(u, 0), out) for u, (row, out) in enumerate(
-            zip(incoming, self.weights.rows(f"{name}.down"), strict=True))]
+        triples = [
+            (row, bias.get(u, 0), out)
+            for u, (row, out) in enumerate(zip(incoming, self.weights.rows(f"{name}.down"), strict=True))
+        ]
         layer = Sublayer(self.run, self.meaning, contents, triples, shift)
         after = layer.after(step.held)
         if layer.margin is not None:
             self.margin = layer.margin if self.margin is None else min(self.margin, layer.margin)
         return after
 
-    def looped(self, before: Contents, steps: Sequence[Step], rows: Sequence[int], later: Mapping[str, str]) -> Contents:
+    def looped(
+        self, before: Contents, steps: Sequence[Step], rows: Sequence[int], later: Mapping[str, str]
+    ) -> Contents:
         """What holds before and after every pass; `later` names the cells of a pass after it."""
         for _ in range(WIDENINGS):
             after = self.passed(before, steps, rows)
-            after = [x if x.cell not in later else x._replace(cell=later[x.cell]) for x in after]
+            after = [x._replace(cell=later.get(x.cell or "", x.cell)) for x in after]
             if all(a.within(b) for a, b in zip(after, before, strict=True)):
                 return before
-            before = [b if a.within(b) else _widened(a, b, c) for c, (a, b) in enumerate(zip(after, before, strict=True))]
+            before = [
+                b if a.within(b) else _widened(a, b, c) for c, (a, b) in enumerate(zip(after, before, strict=True))
+            ]
         raise Refused("what the coordinates hold before a pass is not what they hold after it")
 
     def passed(self, contents: Contents, steps: Sequence[Step], rows: Sequence[int]) -> Contents:
         """One pass of all blocks."""
-        parts = [(b, part) for b, block in enumerate(self.config["blocks"]) for part in ("attention", "ffn") if block[part]]
+        parts = [
+            (b, part) for b, block in enumerate(self.config["blocks"]) for part in ("attention", "ffn") if block[part]
+        ]
         if len(parts) != len(steps):
             raise Refused(f"the transformer does not have the {len(steps)} sub-layers of the plan")
         for (b, part), step in zip(parts, steps, strict=True):
@@ -216,7 +228,7 @@ class Walk:
             raise Refused(f"the transformer has {self.config['outputs']} outputs instead of {len(held)}")
         forms = self.forms(contents, columns(rows, len(held)), bias)
         for number, (form, (cell, codes, _)) in enumerate(zip(forms, held, strict=True)):
-            names = sorted({*form.cells, *([cell] if cell else [])})
+            names = sorted(set(form.cells) | ({cell} if cell else set()))
             for case in meaning.situations(names):
                 places = dict(zip(names, case, strict=True))
                 output, wanted = self.run.total(form.at(places)), codes[places[cell] if cell else 0]
