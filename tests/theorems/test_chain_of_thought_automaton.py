@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from certiformer.kernel.refusal import Refused
+from certiformer.kernel.situations.automata import written_automaton
 from compiler.automata.random_automata import random_automaton
 from theorems.automaton_rule import DOWN, HEAD, LENGTH, PROVE, changed, stored
 from theorems.automaton_rule import folder as folder
@@ -35,8 +36,10 @@ def form() -> str:
 
 def test_the_situations_are_counted(form):
     automaton = random_automaton(2, 5, 3)
+    walk = written_automaton(automaton, *stored(form, automaton))
     # Every state with every symbol, and with the end.
-    assert PROVE[form](automaton, *stored(form, automaton)).situations == 5 * (3 + 1)
+    assert len(walk.meaning.known["read", "token", "written"]) == 5 * (3 + 1)
+    assert walk.meaning.tally.total == walk.meaning.tally.checked
 
 
 def test_one_thing_too_many_is_refused(form):

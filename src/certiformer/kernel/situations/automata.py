@@ -111,12 +111,13 @@ def written_meaning(automaton: Any, rows: int) -> Meaning:
 def written_automaton(automaton: Any, config: dict[str, Any], tensors: Mapping[str, Tensor]) -> Walk:
     """The walk of a proof: every row that holds a state reads out the token that is to be written next."""
     states, kinds, rows = len(automaton.states), len(automaton.symbols) + 1, config["input"]["tokens"]
-    if config["loops"] != 1 or rows < 2 or rows % 2:
-        raise Refused("a chain of thought has one pass, and room for a prompt and as many states")
+    if rows < 2 or rows % 2:
+        raise Refused("a chain of thought has room for a prompt and as many states")
     meaning = written_meaning(automaton, rows)
     outputs, tokens = meaning.cell("written").domain, meaning.cell("token").domain
     first = states + kinds
     walk = Walk(config, tensors, meaning)
+    walk.require_decoder()
     steps = [
         Step(unit_vectors("read", tokens, first + len(outputs), tokens[:kinds]), ("to read",)),
         Step(unit_vectors("written", outputs, first, outputs)),

@@ -66,9 +66,10 @@ def written_circuit(circuit: Any, config: dict[str, Any], tensors: Mapping[str, 
         or config["outputs"] != 3
         or config["loops"] != 1
     ):
-        raise Refused(f"the decoder is not one pass over {length:,} places, for the tokens 0, 1 and start")
+        raise Refused(f"the decoder does not have {length:,} places for the tokens 0, 1 and start")
     meaning = circuit_meaning(circuit)
     walk, rows = Walk(config, tensors, meaning), range(first, first + len(circuit.gates))
+    walk.require_decoder()
     tables = meaning.cell("table").domain
     names = {row: gate.table_of_two for row, gate in enumerate(circuit.gates, first)}
     of_row = replace(meaning.cell("table"), bases=(ROW,), value=names.__getitem__)

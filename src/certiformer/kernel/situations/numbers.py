@@ -191,9 +191,9 @@ class Run:
         """A grid on which the sum of terms is exact in every order; None where there is none that is known."""
         if not terms.noisy:
             return self._fits(terms.grid or UNIT, terms.up, terms.down)
-        if len(terms.noisy) > 1:
+        (weight, low, high), *others = terms.noisy
+        if others:
             return None
-        weight, low, high = terms.noisy[0]
         if low < 0 < high or not (low and high):
             return None
         least, most = sorted((abs(low), abs(high)))

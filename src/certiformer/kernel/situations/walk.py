@@ -92,6 +92,12 @@ class Walk:
         self.leak: arb = arb(0)
         self.margin: int | None = None
 
+    def require_decoder(self) -> None:
+        """One pass in which no row sees a later one: tokens can be written one after the other."""
+        masks = {block["attention"]["mask"] for block in self.config["blocks"] if block["attention"]}
+        if masks != {"causal"} or self.config["loops"] != 1:
+            raise Refused("a transformer that writes its tokens is causal, and has one pass")
+
     def embedding(self) -> Contents:
         """Coordinates hold the numbers of a token or of a row; a coordinate that has both is refused."""
         tokens, rows = self.weights.rows("embed.weight"), self.weights.rows("code.table")
