@@ -24,8 +24,8 @@ Certificates name the source only: the plan follows from its sizes and from the 
 laid out otherwise is refused. A case is left out only by an equation of the meaning, evaluated on that very case; what
 cannot be listed, told apart or enclosed is refused.
 
-*Not yet here.* Heads that select several rows (means, widths), affine-coded numbers and lemmas about counts and orders, which
-programs need (`checker.margin` has them); ordered selection, logarithmic depth, encoder and decoder rest on axioms.
+*Not yet here.* Heads that select several rows (means, widths), affine-coded numbers and lemmas about counts and orders,
+which programs need (`checker.margin` has them); ordered selection, logarithmic depth, encoder and decoder rest on axioms.
 """
 
 from certiformer.kernel.situations.automata import looped_automaton as looped_automaton

@@ -9,7 +9,7 @@ equation out only adds situations. Checked and excluded situations are counted a
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 from math import prod
@@ -191,21 +191,3 @@ class Form:
             if part.count:
                 total = total.plus(part) if total.count else part
         return total
-
-    def reach(self) -> Terms:
-        """A sum that bounds every situation, register included: ends, sizes and counts are the worst of all."""
-        total = worst([self.start, *([] if self.parts else [self.constant])])
-        if self.parts:
-            total = worst([total, gathered([self.constant, *(worst(own) for own in self.parts.values())])])
-        return total
-
-
-def worst(options: Iterable[Terms]) -> Terms:
-    """Bounds of several sums at once; they have no grid."""
-    every = list(options)
-    if not every:
-        return NOTHING
-    low, high = min(x.low for x in every), max(x.high for x in every)
-    size = max(max(x.size, x.up, x.down) for x in every)
-    noisy = ((UNIT, min(low, -1), max(high, 1)),) * 2  # no grid is known
-    return Terms(0, low, high, size, size, 0, noisy, max(x.count for x in every), any(x.inexact for x in every))
