@@ -7,7 +7,6 @@ import re
 from fractions import Fraction
 
 import pytest
-from certiformer.target.learner import larger_reading, smaller_reading, written
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

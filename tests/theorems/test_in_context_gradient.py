@@ -9,8 +9,6 @@ from itertools import product
 
 import numpy as np
 import pytest
-from certiformer.target.learner import read_learner
-from certiformer.target.least_squares import LeastSquares
 
 from certiformer.axioms.in_context_gradient import find, run_bound
 from certiformer.axioms.learner_run import LearnerRun

@@ -9,7 +9,6 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from certiformer.target.learner import read_learner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -57,7 +57,6 @@ from certiformer.kernel.meanings.sequence_maps import CountMap
 from certiformer.kernel.points import FiniteProblem, PointNetwork
 from certiformer.kernel.refusal import Refused
 from certiformer.kernel.steps import Theorem as TheoremNode
-from certiformer.target import CountMap
 
 THEOREM = {
     "id": "axioms.exact_count",

@@ -64,7 +64,6 @@ from certiformer.kernel.points import FiniteProblem, PointNetwork
 from certiformer.kernel.refusal import Refused
 from certiformer.kernel.steps import Theorem as TheoremNode
 from certiformer.kernel.stream import absolute
-from certiformer.target import InductionMap
 
 THEOREM = {
     "id": "axioms.exact_induction",

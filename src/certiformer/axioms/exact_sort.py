@@ -61,7 +61,6 @@ from certiformer.kernel.meanings.sequence_maps import SortMap
 from certiformer.kernel.points import FiniteProblem, PointNetwork
 from certiformer.kernel.refusal import Refused
 from certiformer.kernel.steps import Theorem as TheoremNode
-from certiformer.target import SortMap
 
 THEOREM = {
     "id": "axioms.exact_sort",

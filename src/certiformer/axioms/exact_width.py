@@ -51,7 +51,6 @@ from certiformer.kernel.meanings.sequence_maps import WidthMap
 from certiformer.kernel.points import FiniteProblem, PointNetwork
 from certiformer.kernel.refusal import Refused
 from certiformer.kernel.steps import Theorem as TheoremNode
-from certiformer.target import WidthMap
 
 THEOREM = {
     "id": "axioms.exact_width",

@@ -65,8 +65,6 @@ from certiformer.kernel.numbers import exact_text
 from certiformer.kernel.refusal import Refused
 from certiformer.kernel.rounding import FORMATS, NoBound
 from certiformer.kernel.weights import read_model
-from certiformer.target.learner import larger_reading, read_learner, smaller_reading, written
-from certiformer.target.least_squares import LeastSquares
 
 THEOREM = {
     "id": "axioms.in_context_gradient",

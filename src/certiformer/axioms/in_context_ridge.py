@@ -77,8 +77,6 @@ from certiformer.kernel.meanings.learner import larger_reading, read_learner, sm
 from certiformer.kernel.meanings.least_squares import LeastSquares
 from certiformer.kernel.refusal import Refused
 from certiformer.kernel.weights import Tensor, read_model
-from certiformer.target.learner import larger_reading, read_learner, smaller_reading, written
-from certiformer.target.least_squares import LeastSquares
 
 THEOREM = {
     "id": "axioms.in_context_ridge",

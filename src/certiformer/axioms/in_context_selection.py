@@ -95,8 +95,6 @@ from certiformer.kernel.numbers import exact_text
 from certiformer.kernel.refusal import Refused
 from certiformer.kernel.rounding import FORMATS, NoBound
 from certiformer.kernel.weights import read_model
-from certiformer.target.learner import read_learner
-from certiformer.target.selection import Selection
 
 THEOREM = {
     "id": "axioms.in_context_selection",

@@ -12,9 +12,6 @@ from certiformer.kernel.meanings.learner import larger_reading
 from certiformer.kernel.meanings.relu_learner import ReluLearner
 from certiformer.kernel.meanings.selection import Selection
 from certiformer.kernel.rounding import Format, no_overflow
-from certiformer.target.learner import larger_reading
-from certiformer.target.relu_learner import ReluLearner
-from certiformer.target.selection import Selection
 
 
 @dataclass(frozen=True)
