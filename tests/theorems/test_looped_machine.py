@@ -17,10 +17,10 @@ from certiformer.compiler.machines.store import machine_files
 from certiformer.kernel.certificate import Certificate, Outcome
 from certiformer.kernel.computation import check_computation
 from certiformer.kernel.files import digest
+from certiformer.kernel.meanings.machine import Machine
 from certiformer.kernel.refusal import Refused
 from certiformer.kernel.situations.machines import looped_machine
 from certiformer.kernel.weights import Tensor, read_model
-from certiformer.target.machine import Machine
 from compiler.machines.random_machines import after, configuration, random_machine
 
 

@@ -9,10 +9,10 @@ from flint import arb
 
 from certiformer.kernel.balls import decimal
 from certiformer.kernel.computation import Finding
+from certiformer.kernel.meanings.automaton import Automaton
 from certiformer.kernel.refusal import Refused
 from certiformer.kernel.situations.numbers import as_ball
 from certiformer.kernel.situations.walk import Walk
-from certiformer.target.automaton import Automaton
 
 NOT_CLAIMED = (
     "Longer words: `run` refuses them.",

@@ -68,9 +68,9 @@ from flint import arb
 from certiformer.kernel.balls import decimal
 from certiformer.kernel.computation import Files, Finding
 from certiformer.kernel.files import CONFIG, GATES, MODEL
+from certiformer.kernel.meanings.gates import Gates
 from certiformer.kernel.situations.circuits import written_circuit
 from certiformer.kernel.weights import Tensor, read_model
-from certiformer.target.gates import Gates
 
 THEOREM = {
     "id": "axioms.chain_of_thought_circuit",

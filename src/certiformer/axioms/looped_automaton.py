@@ -62,9 +62,9 @@ from certiformer.axioms.automaton_report import NOT_CLAIMED as NOT_CLAIMED
 from certiformer.axioms.automaton_report import Report, claim, finding, report_of
 from certiformer.kernel.computation import Files, Finding
 from certiformer.kernel.files import AUTOMATON, CONFIG, MODEL
+from certiformer.kernel.meanings.automaton import Automaton
 from certiformer.kernel.situations.automata import looped_automaton
 from certiformer.kernel.weights import Tensor, read_model
-from certiformer.target.automaton import Automaton
 
 THEOREM = {
     "id": "axioms.looped_automaton",
