@@ -15,9 +15,9 @@ from fractions import Fraction
 from typing import Any
 
 from certiformer.errors import BadInput
+from certiformer.kernel.meanings.description import canonical_text
 from certiformer.kernel.meanings.sequence_maps import MAPS, MAX_NUMBERS, NORM, Row, SequenceMap, map_from_data
 from certiformer.kernel.programs import MAX_CONSTANT_BITS
-from certiformer.target.description import canonical_text
 from certiformer.target.sentence import epsilon_text
 
 TABLE_FORMAT = "certiformer-table-1"

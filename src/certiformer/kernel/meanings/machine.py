@@ -3,7 +3,7 @@
 A machine has one tape that is infinite in both directions, one head, and for each pair (state, symbol read) at most one
 transition (symbol to write, move, next state). It stops in a halting state. A pair without a transition is refused,
 since it is far more often a forgotten line than an intention; with `missing = "halt"` the machine stops there too.
-Standard library only: the checker reads the same record.
+Standard library only.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from itertools import product
 from typing import Any
 
 from certiformer.errors import BadInput
-from certiformer.target.description import canonical_text, read_entries, require_canonical, require_entries
+from certiformer.kernel.meanings.description import canonical_text, read_entries, require_canonical, require_entries
 
 FORMAT = "certiformer-machine-1"
 MOVES = {"L": -1, "S": 0, "R": 1}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from certiformer.errors import BadInput
-from certiformer.target.description import canonical_text, read_entries, require_canonical, require_entries
+from certiformer.kernel.meanings.description import canonical_text, read_entries, require_canonical, require_entries
 
 
 def test_what_was_written_is_read():

@@ -2,7 +2,7 @@
 
 An automaton reads a word symbol by symbol and accepts it when the state it ends in is an accepting one. Every pair of a
 state and a symbol has exactly one next state; how a file with gaps is completed is a matter of `compiler.automata`.
-Standard library only: the checker reads the same record.
+Standard library only.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Any
 
 from certiformer.errors import BadInput
-from certiformer.target.description import canonical_text, read_entries, require_canonical, require_entries
+from certiformer.kernel.meanings.description import canonical_text, read_entries, require_canonical, require_entries
 
 FORMAT = "certiformer-automaton-1"
 MAX_PAIRS = 20_000

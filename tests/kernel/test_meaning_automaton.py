@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from certiformer.errors import BadInput
-from certiformer.target.automaton import Automaton
+from certiformer.kernel.meanings.automaton import Automaton
 
 ROWS = (("A", "0", "A"), ("A", "1", "B"), ("B", "0", "B"), ("B", "1", "A"))
 

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from certiformer.errors import BadInput
-from certiformer.target.description import canonical_text, read_entries, require_canonical, require_entries
+from certiformer.kernel.meanings.description import canonical_text, read_entries, require_canonical, require_entries
 
 FORMAT = "certiformer-gates-1"
 MAX_SIGNALS = 100_000
