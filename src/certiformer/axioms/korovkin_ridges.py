@@ -28,8 +28,8 @@ Differs from the source in
 
 Proof
     Attention. The scores of the heads do not depend on x and their mixing matrix is invertible, so every row gets all
-    of x exactly (`rules.exact_gather`), and the block computes an affine function plus ReLU units of x, which can be
-    switched off at all positions but one (`rules.position_gating`). What the stored weights really compute
+    of x exactly (`construct.exact_gather`), and the block computes an affine function plus ReLU units of x, which can be
+    switched off at all positions but one (`construct.position_gating`). What the stored weights really compute
     is read off in balls (`checker.ridges`); nothing is assumed about them.
     Operator. Scale to t in [0, 1]^D and extend f evenly and 2-periodically in every variable; |f(y) - f(t)| <= sum_i
     L_i (b_i - a_i) |y_i - t_i| stays true with distances on the circle of length 2 (folding shortens distances). With
@@ -118,8 +118,8 @@ THEOREM = {
         ("form", "the block computes units along the operator's directions, up to what is charged", "checked"),
     ),
     "uses": (
-        "axioms.exact_gather",
-        "axioms.position_gating",
+        "construct.exact_gather",
+        "construct.position_gating",
     ),
 }
 
