@@ -11,8 +11,6 @@ import numpy as np
 import pytest
 from flint import arb, arb_mat
 
-from certiformer.certificate import Boxes
-from certiformer.checker.rules import Refused, prove
 from certiformer.construct.affine_target import affine_outputs
 from certiformer.construct.exact_gather import plan
 from certiformer.construct.gather_block import inverse_mixing
@@ -21,7 +19,10 @@ from certiformer.kernel.affine_softmax import as_prototypes
 from certiformer.kernel.balls import BallDomain, ball, working_precision
 from certiformer.kernel.cover import prove_piece
 from certiformer.kernel.problem import Problem, ProgramFunction, error_upper
+from certiformer.kernel.refusal import Refused
+from certiformer.kernel.rules import prove
 from certiformer.kernel.splits import LEAF, root
+from certiformer.kernel.steps import Boxes
 from certiformer.model import Attention, Block, Heads, Transformer, tensor_specs
 from certiformer.target import parse_formula
 from checker.networks import network_of, point_box

@@ -8,11 +8,12 @@ from itertools import product
 import numpy as np
 import pytest
 
-from certiformer.certificate import Boxes
-from certiformer.checker.rules import Refused, prove
 from certiformer.construct.exact_gather import plan
 from certiformer.construct.method import Shape, Task
 from certiformer.kernel.balls import working_precision
+from certiformer.kernel.refusal import Refused
+from certiformer.kernel.rules import prove
+from certiformer.kernel.steps import Boxes
 from certiformer.model import Transformer
 from negative.forge import target_of
 from theorems.test_exact_gather import corners, largest_error, one_leaf, problem_of
