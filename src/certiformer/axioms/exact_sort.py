@@ -44,7 +44,7 @@ Not certified
     Shorter sequences; letters outside the alphabet. The rounding of a run is a claim of its own (`checker.run_sequences`).
 
 Example
-    >>> from certiformer.target import SortMap
+    >>> from certiformer.kernel.meanings.sequence_maps import SortMap
     >>> SortMap("sort", 7, 25).sentence("1e-6")[:56]
     'For every one of the 7^25 sequences of 25 letters from a'
 
@@ -57,10 +57,10 @@ from __future__ import annotations
 from flint import arb, arb_mat
 
 from certiformer.kernel.balls import ONE, ZERO, larger, largest
+from certiformer.kernel.meanings.sequence_maps import SortMap
 from certiformer.kernel.points import FiniteProblem, PointNetwork
 from certiformer.kernel.refusal import Refused
 from certiformer.kernel.steps import Theorem as TheoremNode
-from certiformer.target import SortMap
 
 THEOREM = {
     "id": "axioms.exact_sort",

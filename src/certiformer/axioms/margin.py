@@ -42,7 +42,7 @@ Assumptions
     unit and coordinate is accounted for.
     value-sets (**trusted**): the value sets and facts that `certiformer.rasp` infers from the program contain what occurs;
     they are recomputed from program.json by its reader, and tested against the interpreter.
-    run (**trusted**): a run follows the model of `checker.rounding`, uses one value of each score, and computes exp(x) = 1
+    run (**trusted**): a run follows the model of `kernel.rounding`, uses one value of each score, and computes exp(x) = 1
     for |x| <= u/4 and x/1 = x.
 
 Certified
