@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import numpy as np
 
 from certiformer.interval import run_canaries
 from certiformer.kernel.numbers import decimal_text
-from certiformer.kernel.steps import Boxes, Sum
+from certiformer.kernel.steps import Boxes
 from certiformer.search.case import Case, Evidence, Progress, Tree, raise_lower, tight_goal
 from certiformer.verify import Budget, Falsifier, SplitTree, search
 from certiformer.verify.bounder import bounder_for
@@ -83,10 +84,10 @@ def by_boxes(
 def _boxes(case: Case, order: int, bound: Fraction, leaves: bytes) -> Tree:
     """The tree of a cover by boxes; a block that is one sum of units is read as such, whose forms are cheaper to check."""
     text = decimal_text(bound, up=True)
-    if not case.one_part:
+    if case.one_part is None:
         return Tree(Boxes(text, order, 0, len(leaves)), leaves, bound)
     inner = decimal_text(bound * (1 - Fraction(1, 10**6)), up=True)  # what reading the weights costs, about 1e-15
-    return Tree(Sum(text, (Boxes(inner, order, 0, len(leaves)),)), leaves, bound)
+    return Tree(replace(case.one_part, bound=text, children=(Boxes(inner, order, 0, len(leaves)),)), leaves, bound)
 
 
 def _hardest(case: Case, tree: SplitTree) -> np.ndarray:

@@ -54,7 +54,7 @@ def by_units(case: Case, found: Evidence, falsifier: Falsifier, progress: Progre
     more = Budget(options.boxes, min(options.seconds, UNIT_TIGHT_SECONDS))
     try:
         proof = UnitProof(case.problem, options.order, options.seed)
-        case.one_part = proof.is_one_part
+        case.one_part = proof.one_part
         raise_lower(case, found, falsifier, proof.points())
         if found.lower > case.epsilon:
             return False
