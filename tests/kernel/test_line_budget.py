@@ -29,10 +29,8 @@ LIMITS = {
 }
 TODAY: dict[str, int] = {
     "kernel.check": 6_580,
-    "axioms.exact_gather": 1_145,
     "axioms.korovkin_ridges": 1_964,
     "axioms.piecewise_linear": 1_266,
-    "axioms.position_gating": 1_140,
     "axioms.ridge_temperatures": 2_448,
     "axioms.shifted_grids": 1_899,
     "axioms.sigmoid_heads": 1_703,

@@ -102,21 +102,20 @@ from certiformer.kernel.numbers import exact_text
 from certiformer.kernel.refusal import Refused
 from certiformer.kernel.rounding import FORMATS, Format, no_overflow
 from certiformer.kernel.weights import Tensor, read_model
-from certiformer.theorem import Assumption, Theorem
 
-THEOREM = Theorem(
-    id="axioms.in_context_gradient",
-    title="Layers of linear attention are steps of gradient descent on the rows of the context.",
-    kind="exact",
-    sources=("oswald2023", "gatmiry2024"),
-    verb="compile",
-    assumptions=(
-        Assumption("weights", "every stored number is the one that the learner has", "checked"),
-        Assumption("numbers", "the bounds hold for all eigenvalues up to the stated one", "checked"),
-        Assumption("run", "a run rounds as kernel.rounding describes, on numbers of the stored type", "trusted"),
+THEOREM = {
+    "id": "axioms.in_context_gradient",
+    "title": "Layers of linear attention are steps of gradient descent on the rows of the context.",
+    "kind": "exact",
+    "sources": ("oswald2023", "gatmiry2024"),
+    "verb": "compile",
+    "assumptions": (
+        ("weights", "every stored number is the one that the learner has", "checked"),
+        ("numbers", "the bounds hold for all eigenvalues up to the stated one", "checked"),
+        ("run", "a run rounds as kernel.rounding describes, on numbers of the stored type", "trusted"),
     ),
-    uses=(),
-)
+    "uses": (),
+}
 NOT_CLAIMED = (
     "That the prediction is a good one: it is that of the algorithm, for whatever rows are given.",
     "Rounding outside the box; in real arithmetic the algorithm is the same there, too.",

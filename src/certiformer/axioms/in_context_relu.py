@@ -105,22 +105,21 @@ from certiformer.kernel.numbers import exact_text
 from certiformer.kernel.refusal import Refused
 from certiformer.kernel.rounding import FORMATS
 from certiformer.kernel.weights import read_model
-from certiformer.theorem import Assumption, Theorem
 
-THEOREM = Theorem(
-    id="axioms.in_context_relu",
-    title="ReLU attention makes the steps of least squares, logistic regression and the Lasso on its context.",
-    kind="exact",
-    sources=("bai2023",),
-    verb="compile",
-    assumptions=(
-        Assumption("form", "two blocks of ReLU attention and ReLU units, once for every step", "checked"),
-        Assumption("weights", "every stored number is the one that the description calls for", "checked"),
-        Assumption("step", "a step does not increase distances, and the bends add up to 0", "checked"),
-        Assumption("run", "a run rounds as kernel.rounding describes; x / n is rounded once", "trusted"),
+THEOREM = {
+    "id": "axioms.in_context_relu",
+    "title": "ReLU attention makes the steps of least squares, logistic regression and the Lasso on its context.",
+    "kind": "exact",
+    "sources": ("bai2023",),
+    "verb": "compile",
+    "assumptions": (
+        ("form", "two blocks of ReLU attention and ReLU units, once for every step", "checked"),
+        ("weights", "every stored number is the one that the description calls for", "checked"),
+        ("step", "a step does not increase distances, and the bends add up to 0", "checked"),
+        ("run", "a run rounds as kernel.rounding describes; x / n is rounded once", "trusted"),
     ),
-    uses=(),
-)
+    "uses": (),
+}
 
 NOT_CLAIMED = (
     "That the steps have converged: the claim is about as many steps as there are passes.",

@@ -97,24 +97,21 @@ from certiformer.kernel.numbers import exact_text
 from certiformer.kernel.refusal import Refused
 from certiformer.kernel.rounding import FORMATS, Format, NoBound, no_overflow
 from certiformer.kernel.weights import read_model
-from certiformer.theorem import Assumption, Theorem
 
-THEOREM = Theorem(
-    id="axioms.in_context_selection",
-    title="ReLU attention learns with several ridge strengths and predicts with the one that validates best.",
-    kind="exact",
-    sources=("bai2023",),
-    verb="compile",
-    assumptions=(
-        Assumption("form", "six blocks of ReLU attention and ReLU units, once for every step", "checked"),
-        Assumption("weights", "every stored number is the one that the description calls for", "checked"),
-        Assumption("step", "no step is longer than 2 in terms of the stated spectrum", "checked"),
-        Assumption(
-            "run", "a run rounds as kernel.rounding describes; quotients of the data are rounded once", "trusted"
-        ),
+THEOREM = {
+    "id": "axioms.in_context_selection",
+    "title": "ReLU attention learns with several ridge strengths and predicts with the one that validates best.",
+    "kind": "exact",
+    "sources": ("bai2023",),
+    "verb": "compile",
+    "assumptions": (
+        ("form", "six blocks of ReLU attention and ReLU units, once for every step", "checked"),
+        ("weights", "every stored number is the one that the description calls for", "checked"),
+        ("step", "no step is longer than 2 in terms of the stated spectrum", "checked"),
+        ("run", "a run rounds as kernel.rounding describes; quotients of the data are rounded once", "trusted"),
     ),
-    uses=(),
-)
+    "uses": (),
+}
 
 NOT_CLAIMED = (
     "Which strength a run chooses where the lead in validation loss is smaller than stated.",

@@ -28,8 +28,8 @@ Differs from the source in
 
 Proof
     Attention. The scores of the heads do not depend on x and their mixing matrix is invertible, so every row gets all
-    of x exactly (`rules.exact_gather`), and the block computes an affine function plus ReLU units of x, which can be
-    switched off at all positions but one (`rules.position_gating`). What the stored weights really compute
+    of x exactly (`construct.exact_gather`), and the block computes an affine function plus ReLU units of x, which can be
+    switched off at all positions but one (`construct.position_gating`). What the stored weights really compute
     is read off in balls (`checker.ridges`); nothing is assumed about them.
     Operator. Scale to t in [0, 1]^D and extend f evenly and 2-periodically in every variable; |f(y) - f(t)| <= sum_i
     L_i (b_i - a_i) |y_i - t_i| stays true with distances on the circle of length 2 (folding shortens distances). With
@@ -103,22 +103,25 @@ from certiformer.kernel.problem import Problem, ProgramFunction, select
 from certiformer.kernel.refusal import Refused
 from certiformer.kernel.steps import Theorem as TheoremNode
 from certiformer.target import Program, fold
-from certiformer.theorem import Assumption, Theorem
 
-THEOREM = Theorem(
-    id="axioms.korovkin_ridges",
-    title="One transformer block approximates every Lipschitz function of a whole sequence, with constants.",
-    kind="upper bound",
-    sources=("gumaan2025", "classical"),
-    verb="build",
-    assumptions=(
-        Assumption("lipschitz", "f is Lipschitz on the box; Clarke's gradient is enclosed on a partition", "checked"),
-        Assumption(
-            "form", "the block computes units along the operator's directions, up to what is charged", "checked"
-        ),
+THEOREM = {
+    "id": "axioms.korovkin_ridges",
+    "title": "One transformer block approximates every Lipschitz function of a whole sequence, with constants.",
+    "kind": "upper bound",
+    "sources": (
+        "gumaan2025",
+        "classical",
     ),
-    uses=("axioms.exact_gather", "axioms.position_gating"),
-)
+    "verb": "build",
+    "assumptions": (
+        ("lipschitz", "f is Lipschitz on the box; Clarke's gradient is enclosed on a partition", "checked"),
+        ("form", "the block computes units along the operator's directions, up to what is charged", "checked"),
+    ),
+    "uses": (
+        "construct.exact_gather",
+        "construct.position_gating",
+    ),
+}
 
 MAX_DIMENSION = 3
 MAX_DIRECTIONS = 60_000

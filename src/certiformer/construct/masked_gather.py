@@ -11,7 +11,7 @@ box there is a transformer of s layers of attention under these masks, with one-
 (b) linear attention, at most n heads a layer, scores 0 or 1.
 
 So every function of the whole sequence that one feed-forward layer and a linear read-out compute of (x_1, ..., x_n)
-is computed under the mask, at one token or, gated by position (`axioms.position_gating`), differently at each.
+is computed under the mask, at one token or, gated by position (`construct.position_gating`), differently at each.
 With `construct.ridge` in that place every continuous function on a box is approximated **in the sup norm**.
 
 Source
@@ -85,20 +85,24 @@ from certiformer.construct.position_gating import Feed, Ridges
 from certiformer.errors import BadInput
 from certiformer.expressivity.sparse_attention import mask_stack
 from certiformer.model import Attention, Block, Code, Config, FeedForward, Heads, Input, Readout, Transformer
-from certiformer.theorem import Assumption, Theorem
 
-THEOREM = Theorem(
-    id="construct.masked_gather",
-    title="Under any mask that lets all tokens hear all, attention brings every number to every token, exactly, hop by hop",
-    kind="exact",
-    sources=("yun2020b",),
-    verb="explore",
-    assumptions=(
-        Assumption("masks", "Every token attends to itself, and every reader hears every source.", "checked"),
-        Assumption("box", "The inputs lie in the box of the claim.", "trusted"),
+THEOREM = {
+    "id": "construct.masked_gather",
+    "title": "Under any mask that lets all tokens hear all, attention brings every number to every token, "
+    "exactly, hop by hop",
+    "kind": "exact",
+    "sources": ("yun2020b",),
+    "verb": "explore",
+    "assumptions": (
+        ("masks", "Every token attends to itself, and every reader hears every source.", "checked"),
+        ("box", "The inputs lie in the box of the claim.", "trusted"),
     ),
-    uses=("expressivity.sparse_attention", "axioms.exact_gather", "axioms.position_gating"),
-)
+    "uses": (
+        "expressivity.sparse_attention",
+        "construct.exact_gather",
+        "construct.position_gating",
+    ),
+}
 
 
 def construction_under_mask(
