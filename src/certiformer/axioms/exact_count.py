@@ -62,10 +62,7 @@ THEOREM = {
     "id": "axioms.exact_count",
     "title": "One uniform head and ReLU units compute functions of the counts of letters, for all sequences.",
     "kind": "exact",
-    "sources": (
-        "classical",
-        "perez2021",
-    ),
+    "sources": ("classical", "perez2021"),
     "verb": "build",
     "assumptions": (
         ("form", "one block, one uniform softmax head, ReLU units or none, one position is read", "checked"),

@@ -69,10 +69,7 @@ THEOREM = {
     "id": "axioms.exact_induction",
     "title": "Two causal layers of one head each are an induction head on all sequences, up to what their softmax leaks.",
     "kind": "exact",
-    "sources": (
-        "classical",
-        "olsson2022",
-    ),
+    "sources": ("classical", "olsson2022"),
     "verb": "build",
     "assumptions": (
         ("form", "one register, two causal blocks of one plain softmax head and nothing else", "checked"),

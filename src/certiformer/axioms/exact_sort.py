@@ -66,10 +66,7 @@ THEOREM = {
     "id": "axioms.exact_sort",
     "title": "One uniform head and 2V ReLU units sort every sequence over an alphabet of V letters.",
     "kind": "exact",
-    "sources": (
-        "classical",
-        "perez2021",
-    ),
+    "sources": ("classical", "perez2021"),
     "verb": "build",
     "assumptions": (("form", "one block, one uniform softmax head, 2V ReLU units, all positions are read", "checked"),),
     "uses": (),

@@ -56,10 +56,7 @@ THEOREM = {
     "id": "axioms.exact_width",
     "title": "A softmax head and ReLU units count the positions with the same letter, for all sequences.",
     "kind": "exact",
-    "sources": (
-        "classical",
-        "weiss2021",
-    ),
+    "sources": ("classical", "weiss2021"),
     "verb": "build",
     "assumptions": (
         ("form", "one block, one register, one softmax head, ReLU units, all positions are read", "checked"),

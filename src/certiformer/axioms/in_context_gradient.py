@@ -14,9 +14,9 @@ Source
 
 Differs from the source in
     Keys have coordinates of their own and carry 1/n: no weight depends on the number of rows, unused rows and the query
-    itself add exactly nothing in every layer without a mask (with tokens (x, y) alone the query's own value would
-    enter from the second layer on), and the weights hold the steps themselves, without rounding. Softmax needs a sink:
-    without it two heads give mean (s_j - mean s) v_j, which is gradient descent on centred data only.
+    add exactly nothing in every layer without a mask (with tokens (x, y) alone the query's own value would enter from
+    the second layer on), and the weights hold the steps themselves. Softmax needs a sink: without it two heads give
+    mean (s_j - mean s) v_j, which is gradient descent on centred data only.
 
 Proof
     Let r_j = y_j - w . x_j at a row and r = -w . x at the query. Keys of unused rows and of the query are 0, so a layer
@@ -24,24 +24,23 @@ Proof
     of gradient descent. Features and keys are not changed; induction; the read-out is -r at the query. The rest is said
     for registers, which are rows of weight `strength`, and for whitening too, as `in_context_ridge` has them.
 
-    *Norms.* Token j holds a key m_j x_j, its features x_j and r_j. The m_j are 1/n for rows and `strength` for the
-    registers e_1, ..., e_d; they are 0 for unused rows and for the query. With |r|^2 = sum m_j r_j^2 the map (K r)_i =
-    sum_j (x_i . m_j x_j) r_j is symmetric, with the eigenvalues 0 and those of A = sum m_j x_j x_j^T. Layer k is r <-
-    r - eta_k K_k r, where K_k belongs to the features of that layer, which are polynomials of A times x. So r is a
-    polynomial of K applied to r^(0), |r^(0)| <= label_bound, and bounds over eigenvalues bound norms. The query q gets
-    -x_q . sum_j m_j x_j r_j, and |sum m_j x_j r_j| <= sqrt(b) |r|, b being the largest eigenvalue.
+    *Norms.* Token j holds a key m_j x_j, features x_j and r_j; m_j is 1/n for rows, `strength` for the registers e_1,
+    ..., e_d, and 0 for unused rows and the query. With |r|^2 = sum m_j r_j^2 the map (K r)_i = sum_j (x_i . m_j x_j) r_j
+    is symmetric, with the eigenvalues 0 and those of A = sum m_j x_j x_j^T. Layer k is r <- r - eta_k K_k r, where K_k
+    belongs to the features of that layer, polynomials of A times x. So r is a polynomial of K applied to r^(0), |r^(0)|
+    <= label_bound, and bounds over eigenvalues bound norms. The query q gets -x_q . sum_j m_j x_j r_j, and |sum m_j x_j
+    r_j| <= sqrt(b) |r|, b being the largest eigenvalue.
 
-    *Errors.* Let E, F bound the operator norms of the errors of sqrt(m_j) x_j and of sqrt(m_j) (key_j / m_j), and Q
-    the error of x_q. The matrix sum x_j key_j^T of a run, and K, are off by at most alpha = sqrt(b) (E + F) + E F. A
-    sum over the T keys has T + d + 2 roundings in all, whatever its order. With tau = trace A = sum m_j |x_j|^2 and
-    Cauchy-Schwarz, layer k adds to r an error of norm at most
+    *Errors.* Let E, F bound the operator norms of the errors of sqrt(m_j) x_j and of sqrt(m_j) (key_j / m_j), and Q that
+    of x_q. The matrix sum x_j key_j^T of a run, and K, are off by at most alpha = sqrt(b) (E + F) + E F. A sum over the
+    T keys has T + d + 2 roundings in any order. With tau = trace A = sum m_j |x_j|^2 and Cauchy-Schwarz, layer k adds to
+    r an error of norm at most
 
         eta (alpha + gamma (sqrt tau + sqrt d E) (sqrt tau + sqrt d F)) |r| + u (1 + eta (sqrt b + E) (sqrt b + F)) |r|
 
     plus tiny terms, and to the query the same with |x_q|, Q in place of the first factors. An error that enters after
-    layer i reaches the query as x_q . h(A) sum m_j x_j e_j, at most |x_q| reach(i + 1, L) times its norm. Features that
-    are whitened err by E <- |1 - beta A| E + beta alpha (sqrt b + E) + rounding. F starts at u sqrt(tau): a key x_j / n
-    is rounded once.
+    layer i reaches the query as x_q . h(A) sum m_j x_j e_j, at most |x_q| reach(i + 1, L) times its norm. Whitened
+    features err by E <- |1 - beta A| E + beta alpha (sqrt b + E) + rounding. F starts at u sqrt(tau): a key is rounded.
 
     *Spectrum.* Layer k turns an eigenvalue t_k into t_(k+1) = t_k (1 - beta_k t_k)^2 and multiplies what is left to
     learn by 1 - eta_k t_k, largest in size at an end of an interval. The range is cut into cells, and the t_k of each
@@ -49,17 +48,16 @@ Proof
     beta. growth(i, k) bounds the product over i <= j < k, reach(i, k) bounds sqrt(t) |h|, h = sum_(i <= j < k) eta_j
     (t_j / t) prod_(i <= l < j) (1 - eta_l t_l), which is (1 - prod_(i <= l < k)) / t as the sum telescopes.
 
-    *Softmax.* With scores eps s, |s| <= S, and v the sum over tokens of r:
-    Two heads with scores eps s and -eps s, and a sink whose score c gives E = e^c: W (p+ - p-) with W = eta E / (2 eps)
-    (1 + nu) is eta s up to eta |s| ((1 + nu) cosh(eps S) - 1) + eta (1 + nu) 2 S cosh(eps S) e^(eps S) T / E, since E p+
-    = e^(eps s) (1 - Z+ / (E + Z+)); the first parts differ by 2 sinh(eps s), |sinh x / x - 1| <= cosh x - 1, and the
-    rest by at most 2 sinh(eps S) Z+ / E + e^(eps S) |Z+ - Z-| / E with Z <= T e^(eps S), |Z+ - Z-| <= 2 T sinh(eps S),
-    sinh x <= x cosh x. The same bound without its first part holds for tokens with s = 0. Mirrored tokens (-x_j, -y_j)
-    and one head: sum 2 sinh(eps s_j) r_j / sum 2 cosh(eps s_j), so with T tokens and W = eta T / (2 eps) (1 + nu) each
-    factor is eta s up to eta |s| ((1 + nu) cosh(eps S) - 1). Shares of a run have a relative error omega (scores,
-    exponentials, sum, quotient), which the difference of the heads turns into eta (1 + nu) e^(eps S) omega v / eps. Here
-    v counts unused rows and the query as well: rounding moves them, too. The sink looks at itself alone (its query is
-    2^16 times that of the others), so r stays below the smallest numbers there. QED.
+    *Softmax.* With scores eps s, |s| <= S, and v the sum over tokens of r: two heads with scores eps s and -eps s, and
+    a sink whose score c gives E = e^c: W (p+ - p-) with W = eta E / (2 eps) (1 + nu) is eta s up to eta |s| ((1 + nu)
+    cosh(eps S) - 1) + eta (1 + nu) 2 S cosh(eps S) e^(eps S) T / E, since E p+ = e^(eps s) (1 - Z+ / (E + Z+)); the
+    first parts differ by 2 sinh(eps s), |sinh x / x - 1| <= cosh x - 1, and the rest by at most 2 sinh(eps S) Z+ / E +
+    e^(eps S) |Z+ - Z-| / E with Z <= T e^(eps S), |Z+ - Z-| <= 2 T sinh(eps S), sinh x <= x cosh x. Without its first
+    part this holds for tokens with s = 0. Mirrored tokens (-x_j, -y_j) and one head: sum 2 sinh(eps s_j) r_j / sum 2
+    cosh(eps s_j), so with T tokens and W = eta T / (2 eps) (1 + nu) each factor is eta s up to the first part. Shares of
+    a run have a relative error omega (scores, exponentials, sum, quotient), which the difference of the heads turns into
+    eta (1 + nu) e^(eps S) omega v / eps; v counts unused rows and the query as well: rounding moves them, too. The sink
+    looks at itself alone (its query is 2^16 times that of the others), so r stays below the smallest numbers there. QED.
 
 Assumptions
     weights (**checked**): every stored number is the one that the learner has, output weights of softmax up to rounding.
@@ -75,8 +73,8 @@ Not certified
 Example
     >>> from certiformer.axioms.in_context_gradient import run_bound
     >>> from certiformer.kernel.meanings.least_squares import LeastSquares
-    >>> steps, none = (0.25,) * 10, (0.0,) * 10
-    >>> gd = LeastSquares("gd", 3, 20, 1.0, 1.0, "float64", "linear", False, steps, none, 0.0, 0.0, 3.0, 0.0, 0.0, 1e-12)
+    >>> numbers = ((0.25,) * 10, (0.0,) * 10, 0.0, 0.0, 3.0, 0.0, 0.0, 1e-12)
+    >>> gd = LeastSquares("gd", 3, 20, 1.0, 1.0, "float64", "linear", False, *numbers)
     >>> bool(run_bound(gd) < 1e-12)
     True
 
@@ -102,17 +100,14 @@ from certiformer.kernel.meanings.learner import larger_reading, read_learner, sm
 from certiformer.kernel.meanings.least_squares import LeastSquares
 from certiformer.kernel.numbers import exact_text
 from certiformer.kernel.refusal import Refused
-from certiformer.kernel.rounding import FORMATS, Format, NoBound, no_overflow
+from certiformer.kernel.rounding import FORMATS, Format, no_overflow
 from certiformer.kernel.weights import Tensor, read_model
 
 THEOREM = {
     "id": "axioms.in_context_gradient",
     "title": "Layers of linear attention are steps of gradient descent on the rows of the context.",
     "kind": "exact",
-    "sources": (
-        "oswald2023",
-        "gatmiry2024",
-    ),
+    "sources": ("oswald2023", "gatmiry2024"),
     "verb": "compile",
     "assumptions": (
         ("weights", "every stored number is the one that the learner has", "checked"),
@@ -232,10 +227,10 @@ def spectrum(steps: tuple[float, ...], whiten: tuple[float, ...], low: Fraction,
     """The bounds for eigenvalues between `low` and `high`, growth also for 0; `low` may be 0 without whitening."""
     count, whitened = len(steps), any(whiten)
     equal = len({*steps}) == 1 and not whitened
-    if count > MOST_STEPS and not equal:
-        raise Refused(f"the bounds are found for at most {MOST_STEPS} different steps")
-    if whitened and not low > 0:
-        raise Refused("whitening is bounded for eigenvalues above zero")
+    if (count > MOST_STEPS and not equal) or (whitened and not low > 0):
+        raise Refused(
+            f"there are bounds for at most {MOST_STEPS} different steps, with whitening for eigenvalues above 0"
+        )
     rows = [[(ONE, ZERO)] * (count - i + 1) for i in range(1 if equal else count)]
     lowest, highest, left = [INFINITY] * count, [ZERO] * count, ZERO
     # Cells that are narrow at both ends, where the products vary most; a chain from one end to the other covers all.
@@ -333,8 +328,8 @@ class LearnerRun:
         """What numbers below the smallest normal one may cost: at most one for every operation, times what follows it."""
         biggest = 2 + self.reach + arb(self.learner.strength) + (size + 1) / self.least.sqrt()
         no_overflow(self.form, biggest * biggest * biggest * (1 + step) * 4 * self.tokens)
-        operations = 8 * (self.learner.features + 2) * (self.tokens + 2)
-        return (self.form.tiny * operations * (1 + step) * biggest * biggest * biggest / self.least).upper()
+        numbers = self.form.tiny * 8 * (self.learner.features + 2) * (self.tokens + 2)
+        return (numbers * (1 + step) * biggest * biggest * biggest / self.least).upper()
 
 
 def softmax_errors(learner: LeastSquares, form: Format, deviation: arb) -> tuple[arb, arb]:
@@ -373,11 +368,8 @@ def run_bound(learner: LeastSquares, deviation: arb = ZERO, shift: Fraction = Fr
     `shift` is how far the eigenvalues that the stored registers make may be from those of the claim.
     """
     working_precision()
-    try:
-        form, values = FORMATS[learner.dtype], spectrum(learner.steps, learner.whiten, *eigenvalues(learner, shift))
-        bound = LearnerRun(learner, form, values, deviation).bound()
-    except NoBound as reason:
-        raise Refused(f"a run has no bound: {reason}") from None
+    form, values = FORMATS[learner.dtype], spectrum(learner.steps, learner.whiten, *eigenvalues(learner, shift))
+    bound = LearnerRun(learner, form, values, deviation).bound()
     if not bound.is_finite():
         raise Refused("a run has no finite bound: the steps may grow beyond all numbers")
     return bound

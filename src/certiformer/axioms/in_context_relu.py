@@ -103,7 +103,7 @@ from certiformer.kernel.meanings.learner import read_learner
 from certiformer.kernel.meanings.relu_learner import ReluLearner
 from certiformer.kernel.numbers import exact_text
 from certiformer.kernel.refusal import Refused
-from certiformer.kernel.rounding import FORMATS, NoBound
+from certiformer.kernel.rounding import FORMATS
 from certiformer.kernel.weights import read_model
 
 THEOREM = {
@@ -177,10 +177,7 @@ def _drift(learner: ReluLearner) -> Drift:
     bounds = _bounds(learner)
     if not bounds.room >= 0:
         raise Refused("the steps are too long for the stated spectrum, so errors may grow from step to step")
-    try:
-        drift = bounds.drift()
-    except NoBound as reason:
-        raise Refused(f"a run in {learner.dtype} has no error bound: {reason}") from None
+    drift = bounds.drift()
     # A probability is at most 1, another prediction at most the norm of w times that of x.
     largest = ONE if learner.knots else drift.norm * bounds.row
     if not drift.prediction < largest:

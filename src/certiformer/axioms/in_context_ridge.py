@@ -94,11 +94,7 @@ THEOREM = {
     "id": "axioms.in_context_ridge",
     "title": "Layers of linear attention compute ridge regression on the rows of the context, to a proved accuracy.",
     "kind": "upper bound",
-    "sources": (
-        "classical",
-        "lebedev1971",
-        "oswald2023",
-    ),
+    "sources": ("classical", "lebedev1971", "oswald2023"),
     "verb": "compile",
     "assumptions": (
         ("weights", "every stored number is the one that the learner has", "checked"),

@@ -18,6 +18,7 @@ _OF = {
     "learner.json": "in_context_gradient in_context_relu in_context_ridge in_context_selection",
 }
 AXIOMS = {name: subject for subject, names in _OF.items() for name in names.split()}  # each with what it speaks of
+USES = {"in_context_ridge": ("in_context_gradient",)}  # whose statement the proof of another one uses, too
 
 
 def axiom(name: str, subject: str) -> Any:

@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from certiformer.errors import BadInput
+from certiformer.kernel.axioms import USES
 
 
 @dataclass(frozen=True)
@@ -152,8 +153,12 @@ def rules_used(node: Node) -> list[str]:
 
     >>> rules_used(Sum("0.2", (Boxes("0.1", 2, 0, 1), Theorem("0.1", "voronoi_second_order"))))
     ['sum', 'boxes', 'theorem voronoi_second_order']
+    >>> rules_used(Theorem("0.1", "in_context_ridge"))
+    ['theorem in_context_ridge', 'theorem in_context_gradient']
     """
-    names = [f"theorem {node.id}" if isinstance(node, Theorem) else rule_name(node)]
+    names = [rule_name(node)]
+    if isinstance(node, Theorem):
+        names = [f"theorem {name}" for name in (node.id, *USES.get(node.id, ()))]
     for child in node.children if isinstance(node, Inner) else ():
         names.extend(name for name in rules_used(child) if name not in names)
     return names
