@@ -236,6 +236,13 @@ def tightest(form: Form) -> Form:
     return Form(form.table, {0: middle}, radius, form.low, form.high, form.singular)
 
 
+def within(form: Form, low: arb, high: arb) -> Form:
+    """The form of a value that is known to lie in [low, high] as well."""
+    low = low if form.low.is_nan() else larger(form.low, low)
+    high = high if form.high.is_nan() else smaller(form.high, high)
+    return tightest(Form(form.table, form.coef, form.rem, low, high, form.singular))
+
+
 def divide(a: Form, b: Form, smallest: arb | None = None) -> Form:
     """a / b by the defect rule; `smallest` is a proved positive lower bound of |b| if the caller knows a better one."""
     low, high = bounds(b)
