@@ -11,8 +11,8 @@ from types import ModuleType
 
 import pytest
 
-from certiformer.certificate.outcome import Outcome
-from certiformer.certificate.tree import Node
+from certiformer.kernel.certificate import Outcome
+from certiformer.kernel.steps import Node
 from certiformer.theorem import BIBLIOGRAPHY, Entry, all_theorems
 from certiformer.theorem.registry import path_of_tests
 from certiformer.theorem.sections import parse_sections, section_faults

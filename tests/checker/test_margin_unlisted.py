@@ -10,12 +10,12 @@ from itertools import product
 import numpy as np
 import pytest
 
-from certiformer.certificate import canonical
 from certiformer.checker.margin import cases, heads, readout, state
 from certiformer.checker.margin.definitions import Definitions
 from certiformer.checker.margin.variables import Variables
-from certiformer.checker.rules import Refused
 from certiformer.compiler.driver import compile_program
+from certiformer.kernel.files import canonical
+from certiformer.kernel.refusal import Refused
 from certiformer.rasp import Aggregate, Comparison, Select, indices, numerical, tokens
 from certiformer.rasp.circuit import Cell, Circuit, HeadRole, Output
 from certiformer.rasp.graph import Table

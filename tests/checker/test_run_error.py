@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 from flint import arb
 
-from certiformer.certificate import Certificate
 from certiformer.checker import rounding, run_attention
 from certiformer.checker import run_error as analysis
 from certiformer.checker.rounding import FORMATS, Format, mean_value, summation
@@ -21,6 +20,7 @@ from certiformer.checker.run_error import run_error
 from certiformer.checker.run_scores import ScoreTable
 from certiformer.errors import BadInput
 from certiformer.kernel.balls import BallDomain, working_precision
+from certiformer.kernel.certificate import Certificate
 from certiformer.kernel.taylor import bounds
 from certiformer.model import Block, Config, FeedForward, Input, Norm, Readout, Transformer, tensor_specs
 from certiformer.model.cast import cast
@@ -400,6 +400,6 @@ def test_certificates_without_the_claim_are_as_before():
 
 
 def theorem_certificate() -> bytes:
-    from certiformer.certificate import Outcome
+    from certiformer.kernel.certificate import Outcome
 
     return Certificate("0.1", Outcome.UNDECIDED, 0, {}).to_bytes()

@@ -20,9 +20,9 @@ import pytest
 
 import certiformer
 from certiformer import axioms
-from certiformer.certificate import DESCRIPTIONS
 from certiformer.compiler.machines.examples import INCREMENT
 from certiformer.kernel.axioms import AXIOMS
+from certiformer.kernel.files import DESCRIPTIONS
 from certiformer.target.anything import any_target_from_text, sentence_of
 from certiformer.target.files import FORMAT as PROGRAM_FORMAT
 from certiformer.target.learner import KINDS

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from certiformer.certificate import CIRCUIT, CONFIG, MODEL, PROGRAM, Certificate, Outcome, digest
 from certiformer.compiled.program import CompiledProgram
+from certiformer.kernel.certificate import Certificate, Outcome
+from certiformer.kernel.files import CIRCUIT, CONFIG, MODEL, PROGRAM, digest
 from certiformer.model import Attention, Block, Code, Config, FeedForward, Heads, Input, Readout
 from certiformer.model.tensor_file import arrays_to_bytes
 from certiformer.rasp import Aggregate, Comparison, Full, Select, indices, tokens

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from certiformer.certificate import decimal_text, exact_text, json_number, range_text, rounded_text
+from certiformer.kernel.numbers import decimal_text, exact_text, json_number, range_text, rounded_text
 from certiformer.target.learner import larger_reading, smaller_reading, written
 
 NUMBERS = st.fractions(min_value=0, max_value=10**12) | st.floats(

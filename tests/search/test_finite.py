@@ -8,9 +8,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from certiformer.certificate import Finite, Outcome, Theorem, Triangle, Witness
-from certiformer.checker import check
 from certiformer.errors import BadInput
+from certiformer.kernel.certificate import Outcome, Witness
+from certiformer.kernel.check import check
+from certiformer.kernel.steps import Finite, Theorem, Triangle
 from certiformer.model import (
     Attention,
     Block,
@@ -150,7 +151,7 @@ def altered_row(folder) -> bytes:
         (lambda f: reseal(f, proof=Finite("-1")), "not a positive number"),
         (lambda f: reseal(f, proof=Finite("nan")), "not a positive number"),
         (lambda f: reseal(f, proof=Theorem("1e-6", "exact_sort")), "sorting"),
-        (lambda f: reseal(f, proof=Theorem("1e-6", "voronoi_first_order")), "finite set"),
+        (lambda f: reseal(f, proof=Theorem("1e-6", "voronoi_first_order")), "no axiom about sequences"),
         (
             lambda f: reseal(f, raw_proof={"rule": "boxes", "bound": "1", "order": 1, "offset": 0, "length": 0}),
             "finite set",

@@ -13,13 +13,15 @@ import pytest
 from certiformer.axioms.in_context_gradient import find, run_bound
 from certiformer.axioms.learner_run import LearnerRun
 from certiformer.axioms.learner_spectrum import spectrum
-from certiformer.certificate import CERTIFICATE, LEARNER, Certificate, digest
-from certiformer.checker.computation import check_computation, computation_certificate
 from certiformer.checker.rounding import FORMATS, Format
+from certiformer.compiler.folder import computation_certificate
 from certiformer.compiler.incontext import Request, compile_learner, describe, save_learner
 from certiformer.compiler.incontext.compiled import CompiledLearner
 from certiformer.compiler.incontext.gradient import explicit, points
 from certiformer.errors import BadInput
+from certiformer.kernel.certificate import Certificate
+from certiformer.kernel.computation import check_computation
+from certiformer.kernel.files import CERTIFICATE, LEARNER, digest
 from certiformer.kernel.refusal import Refused
 from certiformer.target.learner import read_learner
 from certiformer.target.least_squares import LeastSquares

@@ -8,9 +8,9 @@ from itertools import combinations_with_replacement
 import numpy as np
 import pytest
 
-from certiformer.checker.rules import Refused
 from certiformer.construct.memorise_sets import memorise_sets
 from certiformer.errors import BadInput
+from certiformer.kernel.refusal import Refused
 
 EPS = Fraction(1, 10**6)
 
@@ -76,6 +76,7 @@ def test_an_epsilon_beyond_float64_is_refused():
 def test_a_changed_weight_is_seen_by_the_proof():
     """Negative control: the error is measured on the stored weights, not assumed."""
     from certiformer.checker.rules.finite import check
+
     from certiformer.kernel.points import FiniteProblem, PointNetwork
     from certiformer.kernel.weights import read_model
     from certiformer.model import Transformer

@@ -73,10 +73,10 @@ from certiformer.axioms.automaton_head import (
 from certiformer.axioms.automaton_report import NOT_CLAIMED as NOT_CLAIMED
 from certiformer.axioms.automaton_report import Report, claim, finding
 from certiformer.axioms.automaton_units import HiddenUnits, Situations
-from certiformer.certificate import AUTOMATON, CONFIG, MODEL
-from certiformer.checker.computation import Files, Finding
 from certiformer.checker.rounding import FORMATS
 from certiformer.kernel.balls import working_precision
+from certiformer.kernel.computation import Files, Finding
+from certiformer.kernel.files import AUTOMATON, CONFIG, MODEL
 from certiformer.kernel.refusal import Refused
 from certiformer.kernel.weights import Tensor, read_model
 from certiformer.target.automaton import Automaton

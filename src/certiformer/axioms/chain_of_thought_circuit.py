@@ -70,10 +70,10 @@ from typing import Any
 from flint import arb
 
 from certiformer.axioms.lookups import Shares, Units, columns, copied_coordinates, enclosed_sum, shares_of, sparse_row
-from certiformer.certificate import CONFIG, GATES, MODEL
-from certiformer.checker.computation import Files, Finding
 from certiformer.checker.rounding import FORMATS, NoBound, no_overflow
 from certiformer.kernel.balls import ONE, ZERO, decimal, smaller, working_precision
+from certiformer.kernel.computation import Files, Finding
+from certiformer.kernel.files import CONFIG, GATES, MODEL
 from certiformer.kernel.refusal import Refused
 from certiformer.kernel.weights import Tensor, read_model
 from certiformer.target.gates import Gates

@@ -82,10 +82,10 @@ from flint import arb
 
 from certiformer.axioms.lookups import Units, columns, enclosed_sum, shares_of
 from certiformer.axioms.thought_weights import ANCHOR_BITS, LEAD, ThoughtShape
-from certiformer.certificate import CONFIG, MACHINE, MODEL
-from certiformer.checker.computation import Files, Finding
 from certiformer.checker.rounding import FORMATS, Format, NoBound
 from certiformer.kernel.balls import INFINITY, ONE, ZERO, decimal, larger, smaller, working_precision
+from certiformer.kernel.computation import Files, Finding
+from certiformer.kernel.files import CONFIG, MACHINE, MODEL
 from certiformer.kernel.refusal import Refused
 from certiformer.kernel.weights import Tensor, read_model
 from certiformer.target.machine import Machine

@@ -92,10 +92,10 @@ from flint import arb
 
 from certiformer.axioms.encoder_weights import EncoderShape, nonzero_entries
 from certiformer.axioms.lookups import enclosed_sum
-from certiformer.certificate import CONFIG, MACHINE, MODEL
-from certiformer.checker.computation import Files, Finding
 from certiformer.checker.rounding import FORMATS, Format, NoBound
 from certiformer.kernel.balls import INFINITY, ONE, ZERO, decimal, larger, smaller, working_precision
+from certiformer.kernel.computation import Files, Finding
+from certiformer.kernel.files import CONFIG, MACHINE, MODEL
 from certiformer.kernel.refusal import Refused
 from certiformer.kernel.weights import Tensor, read_model
 from certiformer.target.machine import Machine

@@ -52,10 +52,10 @@ from __future__ import annotations
 from flint import arb
 
 from certiformer.axioms.relu_readout import ReluReadout, hull_of
-from certiformer.certificate import Theorem as TheoremNode
 from certiformer.kernel.balls import ONE, ZERO, larger
 from certiformer.kernel.points import FiniteProblem, PointNetwork
 from certiformer.kernel.refusal import Refused
+from certiformer.kernel.steps import Theorem as TheoremNode
 from certiformer.target import CountMap
 from certiformer.theorem import Assumption, Theorem
 

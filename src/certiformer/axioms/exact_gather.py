@@ -58,11 +58,11 @@ from fractions import Fraction
 from flint import arb
 
 from certiformer.axioms.affine import affine_error, require_constant_scores
-from certiformer.certificate import Theorem as TheoremNode
 from certiformer.kernel.affine_softmax import Prototypes
 from certiformer.kernel.network import Network
 from certiformer.kernel.problem import Problem
 from certiformer.kernel.refusal import Refused
+from certiformer.kernel.steps import Theorem as TheoremNode
 from certiformer.theorem import Assumption, Theorem
 
 THEOREM = Theorem(

@@ -58,10 +58,10 @@ from dataclasses import dataclass
 
 from flint import arb, arb_mat
 
-from certiformer.certificate import Theorem as TheoremNode
 from certiformer.kernel.balls import INFINITY, ONE, ZERO, ball, exact, larger, largest, smaller
 from certiformer.kernel.points import FiniteProblem, PointNetwork
 from certiformer.kernel.refusal import Refused
+from certiformer.kernel.steps import Theorem as TheoremNode
 from certiformer.kernel.stream import absolute
 from certiformer.target import InductionMap
 from certiformer.theorem import Assumption, Theorem

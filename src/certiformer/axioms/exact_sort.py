@@ -56,10 +56,10 @@ from __future__ import annotations
 
 from flint import arb, arb_mat
 
-from certiformer.certificate import Theorem as TheoremNode
 from certiformer.kernel.balls import ONE, ZERO, larger, largest
 from certiformer.kernel.points import FiniteProblem, PointNetwork
 from certiformer.kernel.refusal import Refused
+from certiformer.kernel.steps import Theorem as TheoremNode
 from certiformer.target import SortMap
 from certiformer.theorem import Assumption, Theorem
 

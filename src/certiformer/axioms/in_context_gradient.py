@@ -56,10 +56,11 @@ from flint import arb
 from certiformer.axioms.learner_run import EXACT, LearnerRun, softmax_attention
 from certiformer.axioms.learner_spectrum import spectrum
 from certiformer.axioms.learner_weights import require_weights
-from certiformer.certificate import CONFIG, LEARNER, MODEL, exact_text
-from certiformer.checker.computation import Files, Finding
 from certiformer.checker.rounding import FORMATS, NoBound
 from certiformer.kernel.balls import ZERO, ball, decimal, working_precision
+from certiformer.kernel.computation import Files, Finding
+from certiformer.kernel.files import CONFIG, LEARNER, MODEL
+from certiformer.kernel.numbers import exact_text
 from certiformer.kernel.refusal import Refused
 from certiformer.kernel.weights import read_model
 from certiformer.target.learner import larger_reading, read_learner, smaller_reading, written

@@ -70,9 +70,9 @@ from flint import arb
 from certiformer.axioms.in_context_gradient import NOTHING, eigenvalues, most, require_tolerance, run_bound
 from certiformer.axioms.learner_spectrum import chebyshev_bound, spectrum
 from certiformer.axioms.learner_weights import require_weights
-from certiformer.certificate import CONFIG, LEARNER, MODEL
-from certiformer.checker.computation import Files, Finding
 from certiformer.kernel.balls import ZERO, ball, decimal, smaller, working_precision
+from certiformer.kernel.computation import Files, Finding
+from certiformer.kernel.files import CONFIG, LEARNER, MODEL
 from certiformer.kernel.refusal import Refused
 from certiformer.kernel.weights import Tensor, read_model
 from certiformer.target.learner import larger_reading, read_learner, smaller_reading, written

@@ -86,10 +86,11 @@ from flint import arb
 
 from certiformer.axioms.learner_plan import Entries, Plan, copy, eraser
 from certiformer.axioms.selection_run import Choice, choice_bounds
-from certiformer.certificate import CONFIG, LEARNER, MODEL, exact_text
-from certiformer.checker.computation import Files, Finding
 from certiformer.checker.rounding import FORMATS, NoBound
 from certiformer.kernel.balls import decimal, working_precision
+from certiformer.kernel.computation import Files, Finding
+from certiformer.kernel.files import CONFIG, LEARNER, MODEL
+from certiformer.kernel.numbers import exact_text
 from certiformer.kernel.refusal import Refused
 from certiformer.kernel.weights import read_model
 from certiformer.target.learner import read_learner

@@ -97,11 +97,11 @@ from certiformer.axioms.cosine_ridges import (
 )
 from certiformer.axioms.grid import partition
 from certiformer.axioms.jets import jets
-from certiformer.certificate import Theorem as TheoremNode
 from certiformer.checker.ridges import Unit, Units, units_of
 from certiformer.kernel.balls import ZERO, BallDomain, ConstantAlgebra, about, hull, larger, largest, smaller
 from certiformer.kernel.problem import Problem, ProgramFunction, select
 from certiformer.kernel.refusal import Refused
+from certiformer.kernel.steps import Theorem as TheoremNode
 from certiformer.target import Program, fold
 from certiformer.theorem import Assumption, Theorem
 

@@ -78,10 +78,10 @@ from typing import Any
 from flint import arb
 
 from certiformer.axioms.machine_cells import Cells, CellWeights, Ends
-from certiformer.certificate import CONFIG, MACHINE, MODEL
-from certiformer.checker.computation import Files, Finding
 from certiformer.checker.rounding import FORMATS, Format, NoBound, no_overflow, summation
 from certiformer.kernel.balls import ONE, ZERO, decimal, larger, smaller, working_precision
+from certiformer.kernel.computation import Files, Finding
+from certiformer.kernel.files import CONFIG, MACHINE, MODEL
 from certiformer.kernel.refusal import Refused
 from certiformer.kernel.weights import Tensor, read_model
 from certiformer.target.machine import Machine

@@ -65,10 +65,10 @@ Tests
 
 from __future__ import annotations
 
-from certiformer.certificate import Margin
-from certiformer.checker.claim import ProgramClaim
 from certiformer.checker.margin.prove import MarginReport, prove_margin
+from certiformer.kernel.claim import ProgramClaim
 from certiformer.kernel.refusal import Refused
+from certiformer.kernel.steps import Margin
 from certiformer.theorem import Assumption, Theorem
 
 THEOREM = Theorem(

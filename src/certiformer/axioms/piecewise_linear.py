@@ -52,13 +52,13 @@ from __future__ import annotations
 
 from flint import arb
 
-from certiformer.certificate import Theorem as TheoremNode
 from certiformer.checker.ridges import Profile
-from certiformer.checker.rules.stated import stated_bound
 from certiformer.kernel import taylor
 from certiformer.kernel.balls import HALF, ZERO, Box, larger
 from certiformer.kernel.problem import Problem
 from certiformer.kernel.refusal import Refused
+from certiformer.kernel.rules import stated_bound
+from certiformer.kernel.steps import Theorem as TheoremNode
 from certiformer.kernel.taylor import MAX_ORDER, Form
 from certiformer.theorem import Assumption, Theorem
 

@@ -48,13 +48,13 @@ from __future__ import annotations
 from flint import arb
 
 from certiformer.axioms.affine import affine_error, require_constant_scores, whole_box
-from certiformer.certificate import Theorem as TheoremNode
 from certiformer.kernel import taylor
 from certiformer.kernel.balls import Box
 from certiformer.kernel.network import Network
 from certiformer.kernel.problem import Problem
 from certiformer.kernel.refusal import Refused
 from certiformer.kernel.shallow import read_layer
+from certiformer.kernel.steps import Theorem as TheoremNode
 from certiformer.theorem import Assumption, Theorem
 
 THEOREM = Theorem(

@@ -56,12 +56,12 @@ from certiformer.axioms.derivatives import TaylorBounds
 from certiformer.axioms.grid import partition
 from certiformer.axioms.sigmoid_knots import Ridge, ridge_sum
 from certiformer.axioms.temperatures import Temperatures
-from certiformer.certificate import Theorem as TheoremNode
 from certiformer.checker.rules.perturbation import IdealHead, charge_heads, registers_only
 from certiformer.kernel.affine_softmax import Prototypes
 from certiformer.kernel.balls import ZERO, BallDomain, ball, largest
 from certiformer.kernel.problem import Problem, ProgramFunction
 from certiformer.kernel.refusal import Refused
+from certiformer.kernel.steps import Theorem as TheoremNode
 from certiformer.theorem import Assumption, Theorem
 
 THEOREM = Theorem(

@@ -73,11 +73,11 @@ from certiformer.axioms.jets import DerivativeBounds, jets
 from certiformer.axioms.radial_lattice import Bump, Constants, constants
 from certiformer.axioms.squares_network import SquaresNetwork, read_squares, square_error
 from certiformer.axioms.voronoi_second_order import ideal_values as taylor_values
-from certiformer.certificate import Theorem as TheoremNode
 from certiformer.errors import BadInput
 from certiformer.kernel.balls import HALF, ZERO, BallDomain, ConstantAlgebra, ball, exact, larger, largest
 from certiformer.kernel.problem import Problem, ProgramFunction
 from certiformer.kernel.refusal import Refused
+from certiformer.kernel.steps import Theorem as TheoremNode
 from certiformer.target import Builder, Program, fold
 from certiformer.theorem import Assumption, Theorem
 

@@ -59,10 +59,10 @@ from certiformer.axioms.grid import Grid
 from certiformer.axioms.grid_theorem import prove_on_grid
 from certiformer.axioms.jets import DerivativeBounds, jets
 from certiformer.axioms.lattice import moments
-from certiformer.certificate import Theorem as TheoremNode
 from certiformer.kernel.balls import HALF, ZERO, BallDomain
 from certiformer.kernel.problem import Problem
 from certiformer.kernel.refusal import Refused
+from certiformer.kernel.steps import Theorem as TheoremNode
 from certiformer.target import Program
 from certiformer.theorem import Assumption, Theorem
 

@@ -57,11 +57,11 @@ from fractions import Fraction
 
 import numpy as np
 
-from certiformer.certificate import Witness
 from certiformer.construct.key_function import Units, fit
 from certiformer.construct.key_head import Projection, key_transformer, projections
 from certiformer.errors import BadInput
 from certiformer.kernel.balls import working_precision
+from certiformer.kernel.certificate import Witness
 from certiformer.kernel.points import FiniteProblem, PointNetwork
 from certiformer.kernel.refusal import Refused
 from certiformer.kernel.weights import read_model
