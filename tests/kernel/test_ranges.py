@@ -29,7 +29,10 @@ def lines(table: taylor.Table, rows: list[list[tuple[float, float, float]]], box
 
 
 def drawn(rng: random.Random, rows: int, columns: int) -> list[list[tuple[float, float, float]]]:
-    return [[tuple(rng.uniform(-3, 3) for _ in range(3)) for _ in range(columns)] for _ in range(rows)]
+    def one() -> float:
+        return rng.uniform(-3, 3)
+
+    return [[(one(), one(), one()) for _ in range(columns)] for _ in range(rows)]
 
 
 def points(rng: random.Random, count: int) -> list[Box]:
