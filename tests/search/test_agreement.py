@@ -81,11 +81,9 @@ def test_a_false_claim_of_the_search_stays_undecided(prove, monkeypatch):
     say(monkeypatch, 0.0)
     for module in (box_evidence, evidence):
         monkeypatch.setattr(module, "raise_lower", lambda *_: None)  # or the witness would refute it
-    began = time.monotonic()
-    run = prove(eps=f"{true * 0.9:.6g}", seconds=60)
+    run = prove(eps=f"{true * 0.9:.6g}")
     assert run.outcome is Outcome.UNDECIDED and run.level == 0
     assert "the checker refused" in run.certificate.reason
-    assert time.monotonic() - began < 90
 
 
 def test_search_and_check_share_one_clock(prove, monkeypatch):
@@ -100,5 +98,6 @@ def test_search_and_check_share_one_clock(prove, monkeypatch):
     run = prove(eps=EPS, seconds=seconds, quality=1e-3)
     spent = run.certificate.seconds
     assert run.leaves.count(LEAF) * slow <= seconds
-    assert run.certified or "the time was spent" in run.certificate.reason
-    assert spent["lower"] + spent["search"] + spent["check"] <= seconds + 5 or spent["check"] <= 5
+    assert run.certified or "spent" in run.certificate.reason
+    # What is over: one leaf, the files, and, before the check, a compilation that no clock interrupts.
+    assert spent["check"] <= max(0.0, seconds - spent["lower"] - spent["search"]) + 5
