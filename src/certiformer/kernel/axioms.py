@@ -8,7 +8,7 @@ from typing import Any
 from certiformer.kernel.refusal import Refused
 
 _OF = {
-    "functions on a box": "exact_gather korovkin_ridges piecewise_linear position_gating ridge_temperatures shifted_grids "
+    "functions on a box": "korovkin_ridges piecewise_linear ridge_temperatures shifted_grids "
     "sigmoid_heads squares_rbf temperatures voronoi_first_order voronoi_second_order",
     "sequences": "exact_count exact_induction exact_sort exact_width",
     "program.json": "margin",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import numpy as np
 
 from certiformer.interval import run_canaries
 from certiformer.kernel.numbers import decimal_text
-from certiformer.kernel.steps import Boxes, Sum
+from certiformer.kernel.steps import Boxes
 from certiformer.search.case import Case, Evidence, Progress, Tree, raise_lower, tight_goal
 from certiformer.verify import Budget, Falsifier, SplitTree, search
 from certiformer.verify.bounder import bounder_for
@@ -86,12 +87,12 @@ def _boxes(case: Case, order: int, bound: Fraction, leaves: bytes) -> Tree:
     For the kernel the node states epsilon, and the tighter bound is its goal. Level 1 claims what the search saw.
     """
     stated = bound if case.options.level == 1 else case.epsilon
-    if not case.one_part:
+    if case.one_part is None:
         node = Boxes(decimal_text(stated, up=False), order, 0, len(leaves))
         return Tree(node, leaves, bound, decimal_text(bound, up=True))
     share = 1 - Fraction(1, 10**6)  # the rest is for reading the weights, which costs about 1e-15
     inner = Boxes(decimal_text(stated * share, up=False), order, 0, len(leaves))
-    proof = Sum(decimal_text(stated, up=False), (inner,))
+    proof = replace(case.one_part, bound=decimal_text(stated, up=False), children=(inner,))
     return Tree(proof, leaves, bound, decimal_text(bound * share, up=True))
 
 

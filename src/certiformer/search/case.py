@@ -21,7 +21,7 @@ from certiformer.kernel.check import error_lower
 from certiformer.kernel.network import Network
 from certiformer.kernel.problem import Problem, ProgramFunction
 from certiformer.kernel.refusal import Refused
-from certiformer.kernel.steps import Boxes, Inner, Node
+from certiformer.kernel.steps import Boxes, Inner, Node, Split
 from certiformer.kernel.weights import read_model
 from certiformer.model import Transformer
 from certiformer.model.store import tensors_to_bytes
@@ -95,7 +95,7 @@ class Case:
         self.problem = Problem(left, right, BallDomain(target.domain))
         self.domain = FloatDomain(self.problem.domain)
         self.end = time.monotonic() + options.seconds
-        self.one_part = False  # whether the rule *sum* reads the whole claim as one sum of units
+        self.one_part: Split | None = None  # the node that reads the whole claim as one sum of units
 
     @property
     def seconds_left(self) -> float:

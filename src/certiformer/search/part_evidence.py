@@ -53,7 +53,7 @@ def by_units(case: Case, found: Evidence, falsifier: Falsifier, progress: Progre
     budget = Budget(min(options.boxes, UNIT_BOXES), min(case.seconds_left, UNIT_SECONDS))
     try:
         proof = UnitProof(case.problem, options.order, options.seed)
-        case.one_part = proof.is_one_part
+        case.one_part = proof.one_part
         raise_lower(case, found, falsifier, proof.points())
         if found.lower > case.epsilon:
             return False

@@ -1,12 +1,8 @@
-"""Affine functions: which targets are affine, and which stored transformers must be.
+"""Which targets are affine, read exactly as they are written.
 
-`affine_outputs` reads a target exactly as it is written; it runs the program in the algebra of affine functions, where a
-product needs a constant factor and every other function needs constant arguments. Nothing is simplified: `x1*x2 - x2*x1` is
-refused, as is `0*log(x1)`, which has no value everywhere.
-
-An attention whose scores do not depend on the input mixes its tokens by a fixed matrix. `require_constant_scores`
-checks that with the stored numbers themselves: what carries x must have weight zero in every query and key, not a small
-weight.
+`affine_outputs` runs the program in the algebra of affine functions, where a product needs a constant factor and every
+other function needs constant arguments. Nothing is simplified: `x1*x2 - x2*x1` is refused, as is `0*log(x1)`, which has no
+value everywhere. A construction reads its map from here; no proof rests on it.
 """
 
 from __future__ import annotations
@@ -17,11 +13,9 @@ from typing import Any
 
 from flint import arb
 
-from certiformer.kernel.balls import ONE, ZERO, Box, ConstantAlgebra
-from certiformer.kernel.network import Network
-from certiformer.kernel.problem import Problem, ProgramFunction, error_upper
+from certiformer.kernel.balls import ONE, ZERO, ConstantAlgebra
+from certiformer.kernel.programs import Program, fold
 from certiformer.kernel.refusal import Refused
-from certiformer.target import Program, fold
 
 
 @dataclass(frozen=True)
@@ -111,41 +105,3 @@ def affine_outputs(program: Program) -> list[Affine]:
     if any(algebra.undefined(output) for output in outputs):
         raise Refused("the target divides by zero or leaves the domain of a function")
     return outputs
-
-
-def require_constant_scores(network: Network) -> None:
-    """Refuse unless the attention weights of the one block provably do not depend on the input."""
-    config = network.config
-    block = config["blocks"][0] if len(config["blocks"]) == 1 and config["loops"] == 1 else None
-    attention = block["attention"] if block is not None and block["norm"] is None else None
-    if attention is None or attention["kind"] != "softmax":
-        raise Refused("the transformer is not one block of softmax attention without layer norm")
-    embed = network.weight("embed.weight").matrix
-    for g, group in enumerate(attention["heads"]):
-        for head in range(group["count"]):
-            for part in ("query", "key"):
-                through = embed * network.weight(f"blocks.0.attention.groups.{g}.{part}", head).matrix
-                if not all(entry.is_zero() for entry in through.entries()):
-                    raise Refused(
-                        f"the {part} of head {head} depends on the input, so the attention is not a fixed mixture"
-                    )
-
-
-def whole_box(problem: Problem) -> Box:
-    """The one box that is the whole domain."""
-    return problem.domain.box(((0, 0),) * problem.domain.dimension)
-
-
-def affine_error(problem: Problem) -> arb:
-    """An upper bound of |left - right| where both are affine on the domain: a first-order form is then exact.
-
-    The bound is |value at the centre| + sum |slope| radius of the difference, its true supremum up to the radii of the
-    balls.
-    """
-    if not isinstance(problem.right, ProgramFunction):
-        raise Refused("the theorem needs a target program on its right-hand side")
-    affine_outputs(problem.right.program)
-    bound, _, singular = error_upper(problem, whole_box(problem), 1)
-    if singular or not bound.is_finite():
-        raise Refused(f"the target or the transformer has no value on the whole box {singular}".rstrip())
-    return bound.upper()
