@@ -22,10 +22,10 @@ from certiformer.certificate import (
     Outcome,
     parse_json,
 )
+from certiformer.checker.margin.circuit import Circuit
 from certiformer.compiled.bill import Bill, bill_of
 from certiformer.compiled.files import put_program, read_folder
 from certiformer.model.config import Config
-from certiformer.rasp.circuit import Circuit
 from certiformer.rasp.graph import Graph
 from certiformer.rasp.graph_file import graph_from_text
 from certiformer.rasp.interpreter import read_tokens
@@ -166,8 +166,9 @@ class CompiledProgram:
     def sentence(self) -> str:
         """The claim in one sentence, as the checker says it."""
         from certiformer.checker.margin.prove import claim_of
+        from certiformer.kernel.meanings.rasp import read_program
 
-        return claim_of(self.graph, self.dtype)
+        return claim_of(read_program(self.files[PROGRAM]), self.dtype)
 
     def __repr__(self) -> str:
         reason = self.certificate.reason
