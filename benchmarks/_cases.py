@@ -181,7 +181,7 @@ def run_folder(formula: str, box: str, eps: str, **options):
 
 def checked(folder: Path, run) -> tuple[float | None, str]:
     """Seconds of the check (None if it refuses), and a word on what was checked."""
-    from certiformer.checker import check
+    from certiformer.kernel.check import check
 
     began = time.perf_counter()
     verdict = check(folder, workers=PROCESSES)

@@ -150,8 +150,8 @@ def put(folder: Path, files: dict[str, object], outside: Path) -> None:
 
 def batch(names: list[str], home: Path, first: int, count: int, seed: int) -> list[str]:
     """Some malformed folders in this process; what was wrong."""
-    from certiformer.checker import check
     from certiformer.errors import BadInput
+    from certiformer.kernel.check import check
 
     opened: list[str] = []
     scratch = Path(tempfile.mkdtemp(prefix="certiformer-malformed-"))

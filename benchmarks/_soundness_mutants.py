@@ -27,7 +27,7 @@ from pathlib import Path
 
 # Found without loading it: what a fault changes must not be there yet.
 PACKAGE = Path(str(importlib.util.find_spec("certiformer").origin)).parent
-SOURCES = ("kernel/*.py", "checker/**/*.py", "certificate/*.py")
+SOURCES = ("kernel/*.py", "checker/**/*.py")
 FORGERIES, FORMS, HONEST = 20, 60, 10  # of each kind, that every fault may have to face
 FOLLOWED = 5  # of each kind, whose calls are followed; the others are taken to enter the same functions
 SECONDS = 40.0  # for one fault
@@ -37,7 +37,7 @@ KINDS = ("dropped case", "flipped inequality", "missing pad", "off by one", "unc
 # file, function, kind, the changed expression -> why nothing that is accepted can change
 EQUIVALENT: dict[tuple[str, str, str, str], str] = {
     (
-        "checker/check.py",
+        "kernel/check.py",
         "_decide",
         "unchecked field",
         "raise Refused('the recorded witness contradicts the proof')",
@@ -412,7 +412,7 @@ def answer(item: Item, seed: int) -> str:
 
             wrong = tried[item.kind](random.Random(f"{seed}/{item.kind}/{item.number}"))
             return f"a value lies outside of its form: {wrong[:80]}" if wrong else ""
-        from certiformer.checker import check
+        from certiformer.kernel.check import check
 
         verdict = check(trials.put(trials.scratch() / "fault", item.files), workers=1)
     except Exception as error:

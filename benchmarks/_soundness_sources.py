@@ -16,7 +16,7 @@ Tried = tuple[dict[str, bytes], bool, str]
 
 
 def _certified(rule: str, files: dict[str, bytes], kind: str, rng: random.Random) -> Tried:
-    from certiformer.checker.computation import computation_certificate
+    from certiformer.compiler.folder import computation_certificate
 
     certificate = computation_certificate(rule, files)
     files = {**files, "certificate.json": certificate.to_bytes()}

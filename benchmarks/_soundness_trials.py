@@ -23,8 +23,9 @@ from _soundness_sources import SOURCES
 
 # A refusal that was raised here comes from reading the files, not from the rule that decides.
 READING = (
-    "certificate/", "target/", "rasp/", "checker/claim.py", "kernel/weights.py", "kernel/configuration.py",
-    "checker/computation.py:sealed_files", "checker/computation.py:_rule", "kernel/files.py",
+    "target/", "rasp/", "kernel/certificate.py", "kernel/steps.py", "kernel/claim.py", "kernel/weights.py",
+    "kernel/configuration.py",
+    "kernel/computation.py:sealed_files", "kernel/computation.py:_rule", "kernel/files.py",
 )  # fmt: skip
 KINDS = {
     **{name: "forged" for name in bases.BASES},
@@ -110,7 +111,7 @@ def put(folder: Path, files: dict[str, bytes]) -> Path:
 
 def judged(folder: Path):
     """The verdict of the checker, and where it refused (empty if it did not)."""
-    from certiformer.checker import check
+    from certiformer.kernel.check import check
 
     _raised.clear()
     verdict = check(folder, workers=1)

@@ -17,22 +17,22 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from certiformer.certificate import Certificate as Certificate
-    from certiformer.certificate import Outcome as Outcome
-    from certiformer.checker import Verdict as Verdict
-    from certiformer.checker import check as check
     from certiformer.compiled import CompiledProgram as CompiledProgram
     from certiformer.compiled import compile as compile  # noqa: A004
+    from certiformer.kernel.certificate import Certificate as Certificate
+    from certiformer.kernel.certificate import Outcome as Outcome
+    from certiformer.kernel.check import Verdict as Verdict
+    from certiformer.kernel.check import check as check
     from certiformer.model import Transformer as Transformer
     from certiformer.search import Run as Run
     from certiformer.search import build as build
     from certiformer.search import prove as prove
 
 _HOMES = {
-    "Certificate": "certificate",
-    "Outcome": "certificate",
-    "Verdict": "checker",
-    "check": "checker",
+    "Certificate": "kernel.certificate",
+    "Outcome": "kernel.certificate",
+    "Verdict": "kernel.check",
+    "check": "kernel.check",
     "CompiledProgram": "compiled",
     "compile": "compiled",
     "Transformer": "model",
@@ -61,7 +61,8 @@ __all__ = [
 def load(directory: "str | Path") -> "Run | CompiledProgram":
     """Open a run folder, or that of a compiled program. Reads only: what the certificate says is not re-checked here,
     `check` does that."""
-    from certiformer.certificate import PROGRAM, read_certificate
+    from certiformer.kernel.certificate import read_certificate
+    from certiformer.kernel.files import PROGRAM
 
     if read_certificate(directory).subject == PROGRAM:
         from certiformer.compiled import load_compiled

@@ -1,6 +1,6 @@
 """The exceptions that users meet.
 
-Ordinary outcomes (proved, refuted, undecided, invalid) are data, not exceptions (`certiformer.certificate`).
+Ordinary outcomes (proved, refuted, undecided, invalid) are data, not exceptions (`certiformer.kernel.certificate`).
 What remains is bad input: a formula that does not parse, a file that is not ours, a flag that makes no sense.
 Each message is one sentence that says what was expected, what arrived and, where it helps, what to write instead.
 """

@@ -11,7 +11,7 @@ would be imported otherwise. Hence this module imports `os` and `sys` only, not 
 import os
 import sys
 
-WORKER, COMMAND = "certiformer.checker.worker", "certiformer.cli.main"
+WORKER, COMMAND = "certiformer.kernel.workers", "certiformer.cli.main"
 
 # This package is imported from `home` whatever else is installed; what it needs is looked for there last.
 BOOT = """

@@ -83,12 +83,12 @@ def test_forms_and_sources_hold_what_they_say(campaign, tmp_path, kind):
 
 def test_a_checker_that_skips_rows_is_deceived_and_the_folder_is_kept(campaign, home, tmp_path, unwatched, monkeypatch):
     """Negative control of (i): with one fault in the checker, the same trials find it out."""
-    from certiformer.checker.rules import finite
+    from certiformer.kernel import rules
     from certiformer.kernel.balls import ZERO
 
     trials = campaign["trials"]
     trials.watch_refusals.cache_clear()
-    monkeypatch.setattr(finite, "check", lambda problem, progress=None: ZERO)
+    monkeypatch.setattr(rules, "finite", lambda problem, progress=None: ZERO)
     result = trials.chunk("table", 0, 20, 3, str(home), str(tmp_path))
     assert result.accepted > 0
     assert "> " in result.finds[0]
@@ -112,14 +112,14 @@ def test_a_form_that_forgets_its_remainder_is_noticed(campaign, tmp_path, monkey
 
 
 def test_a_planted_fault_is_exposed_and_the_command_says_so(home):
-    """Negative control of (i) to (iii) as a whole, through the script: faults in `finite` show on tables."""
+    """Negative control of (i) to (iii) as a whole, through the script: faults in the evaluation of rows show on tables."""
     flags = [
         "--kind",
         "table",
         "--bases",
         str(home),
         "--source",
-        "checker/rules/finite.py",
+        "kernel/points.py",
         "--mutants",
         "4",
         "--trials",
@@ -149,7 +149,7 @@ def test_malformed_folders_are_answered_and_a_checker_that_looks_outside_is_noti
     elsewhere.touch()
     for deed, word in ((f"open({str(elsewhere)!r}).close()", "opened"), ("1 / 0", "ZeroDivisionError")):
         program = (
-            "import sys, json; from pathlib import Path; import certiformer.checker as c, _soundness_files as m\n"
+            "import sys, json; from pathlib import Path; import certiformer.kernel.check as c, _soundness_files as m\n"
             f"honest = c.check\ndef check(folder, workers):\n    if 'run' in folder.name: {deed}\n"
             "    return honest(folder, workers=workers)\n"
             f"c.check = check; print(json.dumps(m.batch(['table'], Path({str(home)!r}), 0, 3, 3)))"

@@ -13,9 +13,9 @@ from certiformer.checker.margin import variables as enumeration
 from certiformer.checker.margin.circuit import Circuit
 from certiformer.checker.margin.tally import Tally
 from certiformer.checker.margin.variables import Variables
-from certiformer.checker.rules import Refused
 from certiformer.compiler.driver import compile_program
 from certiformer.errors import BadInput
+from certiformer.kernel.refusal import Refused
 from certiformer.rasp.graph_file import graph_from_text
 from certiformer.rasp.graph_run import GraphRunner
 from certiformer.rasp.inputs import first_inputs

@@ -10,14 +10,14 @@ from itertools import product
 import numpy as np
 import pytest
 
-from certiformer.certificate import canonical
 from certiformer.checker.margin import cases, heads, readout, state
 from certiformer.checker.margin.circuit import Cell, Circuit, HeadRole, Output
 from certiformer.checker.margin.definitions import Definitions
-from certiformer.checker.rules import Refused
 from certiformer.compiler.driver import compile_program
 from certiformer.compiler.lemmas import lemmas_of
+from certiformer.kernel.files import canonical
 from certiformer.kernel.meanings.rasp import read_program
+from certiformer.kernel.refusal import Refused
 from certiformer.rasp import Aggregate, Comparison, Select, indices, numerical, tokens
 from certiformer.rasp.graph import Table
 from certiformer.rasp.graph_builder import GraphBuilder

@@ -8,15 +8,16 @@ import numpy as np
 import pytest
 from flint import arb
 
-from certiformer.certificate import Outputs, Ridges, Theorem
 from certiformer.checker.ridges import LIPSCHITZ, units_of
-from certiformer.checker.rules import Refused, prove
 from certiformer.construct.gather_block import gather_transformer
 from certiformer.construct.method import Shape
 from certiformer.kernel.affine_softmax import as_prototypes
 from certiformer.kernel.balls import ZERO, BallDomain, Box, working_precision
 from certiformer.kernel.network import Network
 from certiformer.kernel.problem import Problem, ProgramFunction, SelectedOutput
+from certiformer.kernel.refusal import Refused
+from certiformer.kernel.rules import prove
+from certiformer.kernel.steps import Outputs, Ridges, Theorem
 from certiformer.kernel.taylor import value_ball
 from certiformer.kernel.weights import read_model
 from certiformer.model import Attention, Block, Config, FeedForward, Heads, Input, Norm, Readout, Transformer

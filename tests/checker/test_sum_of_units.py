@@ -8,15 +8,17 @@ import numpy as np
 import pytest
 from flint import arb
 
-from certiformer.certificate import Boxes, Outputs, Sum
-from certiformer.checker.rules import Refused, prove, subproblems, sum_of_units
+from certiformer.checker.rules import sum_of_units
 from certiformer.checker.unit_sum import UnitSum
 from certiformer.construct.gather_block import gather_transformer
 from certiformer.construct.method import Shape
 from certiformer.kernel.balls import ZERO, BallDomain, working_precision
 from certiformer.kernel.cover import prove_piece
 from certiformer.kernel.problem import Problem, ProgramFunction
+from certiformer.kernel.refusal import Refused
+from certiformer.kernel.rules import prove, subproblems
 from certiformer.kernel.splits import root
+from certiformer.kernel.steps import Boxes, Outputs, Sum
 from certiformer.kernel.taylor import value_ball
 from certiformer.model import Transformer
 from certiformer.target import parse_domain, parse_formula

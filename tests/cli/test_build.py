@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from certiformer import report, search
-from certiformer.checker import check
 from certiformer.cli.outcome import write_report
 from certiformer.cli.terminal import Terminal
+from certiformer.kernel.check import check
 from certiformer.verify import branch_and_bound
 from certiformer.verify.tree import SplitTree
 

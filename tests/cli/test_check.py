@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from certiformer.certificate import Certificate, digest, parse_json
+from certiformer.kernel.certificate import Certificate
+from certiformer.kernel.files import digest, parse_json
 
 
 def reseal(folder: Path, **changes) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import certiformer
-from certiformer.certificate import digest
+from certiformer.kernel.files import digest
 from certiformer.model.tensor_file import arrays_to_bytes
 
 MISTAKES = """import itertools

@@ -8,8 +8,8 @@ import sys
 from dataclasses import replace
 
 from certiformer import search
-from certiformer.checker import Verdict
 from certiformer.cli import demo
+from certiformer.kernel.check import Verdict
 
 
 def test_the_demonstration(tmp_path):

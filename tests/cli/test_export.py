@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from certiformer import load
-from certiformer.certificate import Outcome
-from certiformer.checker import check
+from certiformer.kernel.certificate import Outcome
+from certiformer.kernel.check import check
 from certiformer.model import save
 
 

@@ -16,9 +16,9 @@ from pathlib import Path
 import pytest
 
 import certiformer
-from certiformer.certificate import Boxes
-from certiformer.checker import check
 from certiformer.isolation import KEPT, code_inside, environment
+from certiformer.kernel.check import check
+from certiformer.kernel.steps import Boxes
 from negative.forge import Run, grid_model, target_of, uniform_tree
 
 SOURCE = Path(certiformer.__file__).parents[1]
@@ -70,7 +70,7 @@ def ours(**more: str) -> dict[str, str]:
 MARK = "import os\nopen({place!r}, 'a').write({name!r} + '\\n')\n"
 FORGE = """
 import json, sys
-if "worker" in " ".join(getattr(sys, "orig_argv", [])):
+if "kernel.workers" in " ".join(getattr(sys, "orig_argv", [])):
     print(json.dumps({"upper": ["1", "-60"], "leaves": 512}), flush=True)
 """
 
@@ -150,7 +150,7 @@ def test_what_the_interpreter_itself_does_not_import_is_not_imported(hostile, sc
 def test_the_earlier_way_of_starting_imports_the_folder(hostile):
     """The negative control: the marks are seen where a worker is started with the current folder on its path."""
     folder, marks = hostile("false")
-    run([sys.executable, "-m", "certiformer.checker.worker"], folder)
+    run([sys.executable, "-m", "certiformer.kernel.workers"], folder)
     assert marks.exists()
     marks.unlink()
     run([sys.executable, "-c", "from certiformer.cli.main import main; main(['check', '.'])"], folder)

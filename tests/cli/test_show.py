@@ -10,7 +10,7 @@ from urllib.parse import unquote, urlparse
 
 import pytest
 
-from certiformer.checker import check
+from certiformer.kernel.check import check
 
 
 @pytest.fixture

@@ -11,11 +11,11 @@ from certiformer.axioms import voronoi_first_order as first_order
 from certiformer.axioms import voronoi_second_order as second_order
 from certiformer.axioms.grid import Grid
 from certiformer.axioms.jets import DerivativeBounds
-from certiformer.checker.rules import Refused
 from certiformer.construct.method import Size, Task
 from certiformer.construct.voronoi import plan, plan_by_theorem
 from certiformer.errors import BadInput
 from certiformer.kernel.balls import BallDomain, working_precision
+from certiformer.kernel.refusal import Refused
 from certiformer.target.floating import as_jax
 from negative.forge import Run, judged, target_of
 

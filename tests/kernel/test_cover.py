@@ -5,13 +5,14 @@ from __future__ import annotations
 import pytest
 from flint import arb
 
-from certiformer.certificate import Boxes
-from certiformer.checker.rules import Refused, prove
 from certiformer.errors import BadInput
 from certiformer.kernel.balls import BallDomain, working_precision
 from certiformer.kernel.cover import EXTRA, prove_piece
 from certiformer.kernel.problem import Problem, ProgramFunction
+from certiformer.kernel.refusal import Refused
+from certiformer.kernel.rules import prove
 from certiformer.kernel.splits import root
+from certiformer.kernel.steps import Boxes
 from certiformer.kernel.taylor import MAX_ORDER, Form, table
 from certiformer.target import parse_domain, parse_formula
 from negative.forge import uniform_tree

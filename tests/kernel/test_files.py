@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from certiformer.certificate import canonical, digest, parse_json, read_bytes
 from certiformer.errors import BadInput
+from certiformer.kernel.files import canonical, digest, parse_json, read_bytes
 
 PLAIN = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),

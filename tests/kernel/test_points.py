@@ -7,11 +7,11 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from certiformer.checker.rules import Refused
-from certiformer.checker.rules import finite as rule
 from certiformer.kernel.balls import Box, ball, working_precision
 from certiformer.kernel.network import Network
 from certiformer.kernel.points import FiniteProblem, PointNetwork
+from certiformer.kernel.refusal import Refused
+from certiformer.kernel.rules import finite
 from certiformer.kernel.taylor import value_ball
 from certiformer.kernel.weights import read_model
 from certiformer.model import Attention, Block, Code, Config, FeedForward, Heads, Input, Norm, Readout, Transformer
@@ -133,7 +133,7 @@ def finite_problem() -> FiniteProblem:
 
 def test_the_rule_finds_the_largest_error_and_the_witness_cannot_exceed_it():
     problem = finite_problem()
-    upper = rule.check(problem)
+    upper = finite(problem)
     assert 0 < float(upper) < 1e-12  # the table holds float64 outputs of the same model
     for point, outputs in problem.target.rows:
         for output in range(len(outputs)):

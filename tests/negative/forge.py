@@ -17,25 +17,13 @@ from typing import Any
 import numpy as np
 
 from certiformer.axioms.grid import Grid
-from certiformer.certificate import (
-    CERTIFICATE,
-    CONFIG,
-    LEAVES,
-    MODEL,
-    TARGET,
-    Boxes,
-    Certificate,
-    Node,
-    Outcome,
-    Sum,
-    canonical,
-    digest,
-)
-from certiformer.certificate.tree import to_json
-from certiformer.checker import Verdict, check
 from certiformer.construct.method import Task
 from certiformer.construct.voronoi import Plan, plan
+from certiformer.kernel.certificate import Certificate, Outcome
+from certiformer.kernel.check import Verdict, check
+from certiformer.kernel.files import CERTIFICATE, CONFIG, LEAVES, MODEL, TARGET, canonical, digest
 from certiformer.kernel.splits import encode, halves, root
+from certiformer.kernel.steps import Boxes, Node, Sum, to_json
 from certiformer.model import Transformer
 from certiformer.model.store import from_bytes, tensors_to_bytes
 from certiformer.target import Target, parse_domain, parse_epsilon, parse_formula, target_to_text

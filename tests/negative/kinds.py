@@ -14,8 +14,8 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from certiformer.certificate import CERTIFICATE, canonical, digest
 from certiformer.cli.main import main
+from certiformer.kernel.files import CERTIFICATE, canonical, digest
 
 MACHINE = """blank = "0"
 start = "A"

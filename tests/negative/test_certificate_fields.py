@@ -13,9 +13,9 @@ from fractions import Fraction
 
 import pytest
 
-from certiformer.certificate import BASIS, CIRCUIT, DESCRIPTIONS, LEAVES, PROGRAM, TARGET, Certificate
-from certiformer.certificate.claim import COMPARED, MEANINGFUL, RECORDED, SUBJECTS
-from certiformer.checker import check
+from certiformer.kernel.certificate import COMPARED, MEANINGFUL, RECORDED, SUBJECTS, Certificate
+from certiformer.kernel.check import check
+from certiformer.kernel.files import BASIS, CIRCUIT, DESCRIPTIONS, LEAVES, PROGRAM, TARGET
 from negative.kinds import COMMANDS, certificate_of, copied, in_process, put_certificate
 
 WORD = "forgedword"

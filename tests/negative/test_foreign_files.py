@@ -10,10 +10,10 @@ import struct
 import pytest
 from flint import arb
 
-from certiformer.certificate import canonical, digest
-from certiformer.checker import check
 from certiformer.errors import BadInput
 from certiformer.kernel.balls import Box
+from certiformer.kernel.check import check
+from certiformer.kernel.files import canonical, digest
 from certiformer.kernel.network import Network
 from certiformer.kernel.taylor import bounds
 from certiformer.kernel.weights import read_model

@@ -13,7 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from certiformer.certificate import (
+from certiformer.cli.main import main
+from certiformer.compiled import compile as compile_program
+from certiformer.errors import BadInput
+from certiformer.isolation import COMMAND, command
+from certiformer.kernel import files
+from certiformer.kernel.axioms import AXIOMS
+from certiformer.kernel.files import (
     CERTIFICATE,
     CIRCUIT,
     CONFIG,
@@ -26,12 +32,6 @@ from certiformer.certificate import (
     digest,
     read_bytes,
 )
-from certiformer.cli.main import main
-from certiformer.compiled import compile as compile_program
-from certiformer.errors import BadInput
-from certiformer.isolation import COMMAND, command
-from certiformer.kernel import files
-from certiformer.kernel.axioms import AXIOMS
 from certiformer.rasp import tokens
 from certiformer.rasp.library.ordering import make_reverse
 from negative.forge import theorem_run

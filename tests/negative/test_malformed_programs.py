@@ -11,8 +11,8 @@ from functools import partial
 import pytest
 
 from certiformer.checker.margin import circuit as circuit_file
-from certiformer.checker.rules import Refused
 from certiformer.errors import BadInput
+from certiformer.kernel.refusal import Refused
 from certiformer.rasp.graph_builder import GraphBuilder
 from certiformer.rasp.graph_file import graph_from_text, graph_to_text
 from certiformer.rasp.operation import BINARY, Affine, WithConstant

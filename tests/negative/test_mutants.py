@@ -12,7 +12,7 @@ import random
 
 import pytest
 
-from certiformer.certificate import CERTIFICATE
+from certiformer.kernel.files import CERTIFICATE
 from negative.kinds import COMMANDS, certificate_of, copied, in_process, put_certificate
 
 VALUES = [
@@ -113,7 +113,7 @@ def test_a_damaged_folder_is_answered_with_a_sentence(folders, tmp_path, kind):
 
 def test_a_reader_that_breaks_would_be_noticed(folders, tmp_path, monkeypatch):
     """The control: a reader of certificates that lets an unforeseen exception out."""
-    from certiformer.certificate.claim import Certificate
+    from certiformer.kernel.certificate import Certificate
 
     def broken(raw):
         raise OSError if not raw else AssertionError("unforeseen")

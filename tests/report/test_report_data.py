@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from certiformer import report, search
-from certiformer.certificate import Boxes, Outcome, Sum
+from certiformer.kernel.certificate import Outcome
 from certiformer.kernel.splits import encode, halves, leaves, root
+from certiformer.kernel.steps import Boxes, Sum
 from certiformer.search.report_data import report_data
 from certiformer.search.report_pictures import depths, leaf_depths
 

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import certiformer
-from certiformer.certificate import Outcome
 from certiformer.errors import BadInput
+from certiformer.kernel.certificate import Outcome
 from certiformer.search import dry_run
 
 SOURCE = str(Path(certiformer.__file__).resolve().parents[1])

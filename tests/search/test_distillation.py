@@ -8,9 +8,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from certiformer.certificate import TARGET
-from certiformer.checker import check
 from certiformer.errors import BadInput
+from certiformer.kernel.check import check
+from certiformer.kernel.files import TARGET
 from certiformer.model import Attention, Block, Code, Config, FeedForward, Heads, Input, Readout, Transformer, save
 from certiformer.search import build, load_run, prove
 from certiformer.search.request import read_any, teacher_model

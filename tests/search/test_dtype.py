@@ -9,9 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from certiformer.certificate import CERTIFICATE
-from certiformer.checker import check
 from certiformer.errors import BadInput
+from certiformer.kernel.check import check
+from certiformer.kernel.files import CERTIFICATE
 from certiformer.search import build
 from negative.forge import reseal
 

@@ -8,9 +8,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from certiformer.certificate import Finite, Outcome, Theorem, Triangle, Witness
-from certiformer.checker import check
 from certiformer.errors import BadInput
+from certiformer.kernel.certificate import Outcome, Witness
+from certiformer.kernel.check import check
+from certiformer.kernel.steps import Finite, Theorem, Triangle
 from certiformer.model import (
     Attention,
     Block,

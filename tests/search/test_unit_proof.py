@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 from flint import arb
 
-from certiformer.certificate import Boxes, Outputs, Sum
-from certiformer.checker.rules import prove
 from certiformer.construct.gather_block import gather_transformer
 from certiformer.construct.method import Shape
 from certiformer.kernel.balls import BallDomain, working_precision
 from certiformer.kernel.cover import prove_piece
 from certiformer.kernel.problem import Problem, ProgramFunction
 from certiformer.kernel.refusal import Refused
+from certiformer.kernel.rules import prove
 from certiformer.kernel.splits import root
+from certiformer.kernel.steps import Boxes, Outputs, Sum
 from certiformer.model import Transformer
 from certiformer.search import build
 from certiformer.search.ridge_proof import RidgeProof

@@ -10,10 +10,12 @@ from importlib import import_module
 import numpy as np
 import pytest
 
-from certiformer.certificate import Certificate, Outcome, digest
-from certiformer.checker.computation import check_computation, computation_certificate
 from certiformer.compiler.automata import Automaton, compile_automaton
 from certiformer.compiler.automata.store import RULES, automaton_files
+from certiformer.compiler.folder import computation_certificate
+from certiformer.kernel.certificate import Certificate, Outcome
+from certiformer.kernel.computation import check_computation
+from certiformer.kernel.files import digest
 from certiformer.kernel.refusal import Refused
 from certiformer.kernel.weights import Tensor, read_model
 from compiler.automata.random_automata import is_right, random_automaton, words

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from certiformer.axioms import exact_count
-from certiformer.certificate import Theorem
 from certiformer.construct.counting import counting_network, symmetric_network
 from certiformer.construct.table_units import interpolated
 from certiformer.errors import BadInput
+from certiformer.kernel.steps import Theorem
 from certiformer.model import Transformer
 from certiformer.target import CountMap
 from theorems.sequence_claims import problem_of

@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 from flint import arb
 
-from certiformer.certificate import Outcome
-from certiformer.checker.rules import Refused
 from certiformer.construct.equivariant_universal import Ridges, equivariant, equivariant_bound, no_units
 from certiformer.errors import BadInput
 from certiformer.expressivity.rational_run import rational_outputs
 from certiformer.kernel.balls import BallDomain, working_precision
+from certiformer.kernel.certificate import Outcome
 from certiformer.kernel.cover import prove_piece
 from certiformer.kernel.network import Network
 from certiformer.kernel.problem import Problem, ProgramFunction
+from certiformer.kernel.refusal import Refused
 from certiformer.kernel.weights import read_model
 from certiformer.model import Block, Code, Transformer
 from certiformer.model.store import tensors_to_bytes

@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 
 from certiformer.axioms import exact_count
-from certiformer.certificate import Finite, Theorem
-from certiformer.checker import check
-from certiformer.checker.rules import Refused, finite
 from certiformer.construct.counting import counting_network, symmetric_network
 from certiformer.construct.majority import majority_network
 from certiformer.construct.parity import parity_network
+from certiformer.kernel.check import check
+from certiformer.kernel.refusal import Refused
+from certiformer.kernel.rules import finite
+from certiformer.kernel.steps import Finite, Theorem
 from certiformer.model import Attention, Code, FeedForward, Heads, Readout, Transformer
 from certiformer.search.sequences import build_sequences
 from certiformer.target import CountMap, SortMap
@@ -38,7 +39,7 @@ CASES = [
 def test_the_theorem_agrees_with_every_single_sequence(network, target):
     problem = problem_of(network, target)
     assert exact_count.check(NODE, problem) < 1e-25
-    assert finite.check(problem) < 1e-25
+    assert finite(problem) < 1e-25
 
 
 def test_the_bound_covers_the_damage_of_every_changed_weight():
@@ -55,9 +56,9 @@ def test_the_bound_covers_the_damage_of_every_changed_weight():
 
 def test_the_bound_is_tight_where_the_damage_is_direct():
     problem = problem_of(changed(parity_network(5), "readout.bias", (0,), 1e-3), CountMap("", 2, 5, "parity"))
-    assert 1 <= float(exact_count.check(NODE, problem) / finite.check(problem)) < 1 + 1e-12
+    assert 1 <= float(exact_count.check(NODE, problem) / finite(problem)) < 1 + 1e-12
     problem = problem_of(changed(parity_network(5), "blocks.0.ffn.down", (4, 3), 1e-3), CountMap("", 2, 5, "parity"))
-    assert 1 <= float(exact_count.check(NODE, problem) / finite.check(problem)) < 1 + 1e-12
+    assert 1 <= float(exact_count.check(NODE, problem) / finite(problem)) < 1 + 1e-12
 
 
 def test_a_wrong_table_is_off_by_what_it_is_wrong_by():

@@ -13,13 +13,14 @@ from flint import arb, arb_mat
 
 from certiformer.axioms.affine import affine_outputs
 from certiformer.axioms.exact_gather import inverse_mixing
-from certiformer.certificate import Theorem
-from certiformer.checker.rules import Refused, prove
 from certiformer.construct.exact_gather import plan
 from certiformer.construct.method import Shape, Task
 from certiformer.kernel.affine_softmax import as_prototypes
 from certiformer.kernel.balls import BallDomain, ball, working_precision
 from certiformer.kernel.problem import Problem, ProgramFunction, error_upper
+from certiformer.kernel.refusal import Refused
+from certiformer.kernel.rules import prove
+from certiformer.kernel.steps import Theorem
 from certiformer.model import Attention, Block, FeedForward, Heads, Norm, Transformer, tensor_specs
 from certiformer.target import parse_formula
 from checker.networks import network_of, point_box

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from certiformer.axioms import exact_induction
-from certiformer.certificate import Theorem
-from certiformer.checker import check
-from certiformer.checker.rules import Refused, finite
 from certiformer.construct.induction_head import induction_network
+from certiformer.kernel.check import check
+from certiformer.kernel.refusal import Refused
+from certiformer.kernel.rules import finite
+from certiformer.kernel.steps import Theorem
 from certiformer.model import Attention, FeedForward, Heads, Readout, Transformer
 from certiformer.search.sequences import build_sequences
 from certiformer.target import InductionMap, SortMap
@@ -27,7 +28,7 @@ ROUNDING = 1e-24  # both numbers are upper ends of balls of 96 bits, less than t
 @pytest.mark.parametrize(("alphabet", "tokens"), [(1, 1), (1, 4), (3, 1), (3, 2), (2, 6), (3, 4), (4, 3)])
 def test_the_theorem_agrees_with_every_single_sequence(alphabet, tokens):
     problem = problem_of(induction_network(alphabet, tokens), InductionMap("", alphabet, tokens))
-    bound, truth = exact_induction.check(NODE, problem), finite.check(problem)
+    bound, truth = exact_induction.check(NODE, problem), finite(problem)
     assert bound < 4 * tokens * 1.7e-28  # 4 n exp(-64), as the theorem says
     assert truth <= bound + ROUNDING
 
@@ -70,7 +71,7 @@ def test_softer_heads_have_larger_bounds():
     config, tensors = induction_network(2, 5)
     softer = {name: tensor / 4 if name.endswith(".query") else tensor for name, tensor in tensors.items()}
     problem = problem_of((config, softer), InductionMap("", 2, 5))
-    truth, bound = finite.check(problem), exact_induction.check(FREE, problem)
+    truth, bound = finite(problem), exact_induction.check(FREE, problem)
     assert 1e-7 < float(truth) < float(bound) < 1e-4  # exp(-16) = 1e-7
     with pytest.raises(Refused, match="does not lead by as much"):
         exact_induction.check(NODE, problem)

@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 
 from certiformer.axioms import exact_sort
-from certiformer.certificate import Finite, Theorem
-from certiformer.checker import check
-from certiformer.checker.rules import Refused, finite
 from certiformer.construct.sort_alphabet import sort_network
 from certiformer.kernel.balls import working_precision
+from certiformer.kernel.check import check
 from certiformer.kernel.points import FiniteProblem, PointNetwork
+from certiformer.kernel.refusal import Refused
+from certiformer.kernel.rules import finite, prove_finite
+from certiformer.kernel.steps import Finite, Theorem
 from certiformer.kernel.weights import read_model
 from certiformer.model import Transformer
 from certiformer.model.store import tensors_to_bytes
@@ -42,7 +43,7 @@ def changed(model: Transformer, name: str, index: tuple[int, ...], by: float) ->
 def test_the_theorem_agrees_with_every_single_sequence(alphabet, tokens):
     problem = problem_of(sort_transformer(alphabet, tokens), alphabet, tokens)
     assert exact_sort.check(NODE, problem) < 1e-25
-    assert finite.check(problem) < 1e-25
+    assert finite(problem) < 1e-25
 
 
 @pytest.mark.parametrize(("alphabet", "tokens"), [(7, 25), (26, 100)])
@@ -75,7 +76,7 @@ CHANGES = [
 @pytest.mark.parametrize(("name", "index"), CHANGES, ids=str)
 def test_the_bound_notices_a_changed_weight_and_covers_its_damage(name, index, by):
     problem = problem_of(changed(sort_transformer(3, 3), name, index, by), 3, 3)
-    bound, truth = exact_sort.check(NODE, problem), finite.check(problem)
+    bound, truth = exact_sort.check(NODE, problem), finite(problem)
     # Many changes do no harm, because a step is flat beyond 0 and 1; the bound does not count on that.
     assert truth <= bound
     assert bound > 1e-4
@@ -84,10 +85,10 @@ def test_the_bound_notices_a_changed_weight_and_covers_its_damage(name, index, b
 def test_the_bound_is_tight_where_the_damage_is_direct():
     # The bias of output 2 moves it by exactly 1e-3 everywhere, and the bound adds nothing else.
     problem = problem_of(changed(sort_transformer(3, 3), "readout.bias", (2,), 1e-3), 3, 3)
-    assert 1 <= float(exact_sort.check(NODE, problem) / finite.check(problem)) < 1 + 1e-12
+    assert 1 <= float(exact_sort.check(NODE, problem) / finite(problem)) < 1 + 1e-12
     # A unit's own bias reaches two outputs; C_v - t = 0 occurs, so the whole shift of 1e-3 appears.
     problem = problem_of(changed(sort_transformer(3, 3), "blocks.0.ffn.up_bias", (2,), 1e-3), 3, 3)
-    assert 1 <= float(exact_sort.check(NODE, problem) / finite.check(problem)) < 1 + 1e-12
+    assert 1 <= float(exact_sort.check(NODE, problem) / finite(problem)) < 1 + 1e-12
 
 
 def test_a_head_that_is_not_uniform_is_refused():
@@ -104,12 +105,12 @@ def test_other_shapes_and_other_claims_are_refused():
     with pytest.raises(Refused, match="ReLU units"):
         exact_sort.check(NODE, problem_of(sort_transformer(4, 3), 3, 3))
     with pytest.raises(Refused, match="no axiom about sequences"):
-        finite.prove(Theorem("1", "voronoi_first_order"), problem_of(sort_transformer(3, 3), 3, 3))
+        prove_finite(Theorem("1", "voronoi_first_order"), problem_of(sort_transformer(3, 3), 3, 3))
 
 
 def test_too_many_sequences_are_not_enumerated():
     with pytest.raises(Refused, match="too many"):
-        finite.check(problem_of(sort_transformer(7, 25), 7, 25))
+        finite(problem_of(sort_transformer(7, 25), 7, 25))
 
 
 def test_a_run_folder_is_certified_and_a_forged_one_is_not(tmp_path):

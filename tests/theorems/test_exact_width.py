@@ -10,10 +10,11 @@ import pytest
 
 from certiformer.axioms import exact_width
 from certiformer.axioms.relu_readout import ReluReadout
-from certiformer.certificate import Theorem
-from certiformer.checker import check
-from certiformer.checker.rules import Refused, finite
 from certiformer.construct.selector_width import histogram_network
+from certiformer.kernel.check import check
+from certiformer.kernel.refusal import Refused
+from certiformer.kernel.rules import finite
+from certiformer.kernel.steps import Theorem
 from certiformer.model import Attention, Code, FeedForward, Heads, Readout, Transformer
 from certiformer.search.sequences import build_sequences
 from certiformer.target import SortMap, WidthMap
@@ -28,7 +29,7 @@ ROUNDING = 1e-24  # both numbers are upper ends of balls of 96 bits, less than t
 @pytest.mark.parametrize(("alphabet", "tokens"), [(1, 1), (1, 4), (2, 1), (2, 5), (3, 4), (5, 2)])
 def test_the_theorem_agrees_with_every_single_sequence(alphabet, tokens):
     problem = problem_of(histogram_network(alphabet, tokens), WidthMap("", alphabet, tokens))
-    bound, truth = exact_width.check(NODE, problem), finite.check(problem)
+    bound, truth = exact_width.check(NODE, problem), finite(problem)
     assert bound < 1e-24
     assert truth <= bound + ROUNDING
 
@@ -51,7 +52,7 @@ def test_leakage_is_part_of_the_bound():
     query = "blocks.0.attention.groups.0.query"
     blunt = {**tensors, query: tensors[query] * (2 / tensors[query].max())}
     problem = problem_of((config, blunt), WidthMap("", 2, 6))
-    truth, bound = finite.check(problem), exact_width.check(NODE, problem)
+    truth, bound = finite(problem), exact_width.check(NODE, problem)
     assert 0.4 < float(truth) <= float(bound) * (1 + 1e-12) < 3
 
 

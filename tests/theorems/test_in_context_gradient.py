@@ -13,16 +13,18 @@ import pytest
 from certiformer.axioms.in_context_gradient import find, run_bound
 from certiformer.axioms.learner_run import LearnerRun
 from certiformer.axioms.learner_spectrum import spectrum
-from certiformer.certificate import CERTIFICATE, LEARNER, Certificate, digest
-from certiformer.checker.computation import check_computation, computation_certificate
-from certiformer.checker.rounding import FORMATS, Format
+from certiformer.compiler.folder import computation_certificate
 from certiformer.compiler.incontext import Request, compile_learner, describe, save_learner
 from certiformer.compiler.incontext.compiled import CompiledLearner
 from certiformer.compiler.incontext.gradient import explicit, points
 from certiformer.errors import BadInput
+from certiformer.kernel.certificate import Certificate
+from certiformer.kernel.computation import check_computation
+from certiformer.kernel.files import CERTIFICATE, LEARNER, digest
+from certiformer.kernel.meanings.learner import read_learner
+from certiformer.kernel.meanings.least_squares import LeastSquares
 from certiformer.kernel.refusal import Refused
-from certiformer.target.learner import read_learner
-from certiformer.target.least_squares import LeastSquares
+from certiformer.kernel.rounding import FORMATS, Format
 from compiler.incontext.exact_linear import Leaning, contexts, descent, forward, fractions, tokens_of
 
 
@@ -168,8 +170,8 @@ def test_softmax_errors_in_many_digits():
     from flint import arb, ctx
 
     from certiformer.axioms.learner_run import softmax_attention
-    from certiformer.checker.rounding import FORMATS
     from certiformer.kernel.balls import ZERO
+    from certiformer.kernel.rounding import FORMATS
 
     learner = replace(made(attention="softmax-mirror", layers=1, rows=3).learner, small=2.0**-4)
     extra = softmax_attention(learner, FORMATS["float64"], ZERO)

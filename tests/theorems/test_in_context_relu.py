@@ -14,16 +14,16 @@ from hypothesis import strategies as st
 
 from certiformer.axioms.in_context_relu import find, sentence
 from certiformer.axioms.logistic_polygon import polygon_error
-from certiformer.certificate import Certificate
-from certiformer.certificate import Theorem as Proof
-from certiformer.checker.computation import check_computation
 from certiformer.compiler.incontext import Request, compile_learner, describe, save_learner
 from certiformer.compiler.incontext.compiled import CompiledLearner
 from certiformer.compiler.incontext.logistic_polygon import polygon
 from certiformer.compiler.incontext.relu_network import relu_points
 from certiformer.kernel.balls import working_precision
+from certiformer.kernel.certificate import Certificate
+from certiformer.kernel.computation import check_computation
+from certiformer.kernel.meanings.learner import read_learner
 from certiformer.kernel.refusal import Refused
-from certiformer.target.learner import read_learner
+from certiformer.kernel.steps import Theorem as Proof
 from compiler.incontext.exact_relu import dot, relu_tokens, run, weights_of
 from compiler.incontext.exact_relu import polygon as polygon_at
 from compiler.incontext.numpy_relu import run as float_run

@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from certiformer.axioms.in_context_selection import find
-from certiformer.checker.computation import check_computation
 from certiformer.compiler.incontext import Request, compile_learner, describe, save_learner
 from certiformer.compiler.incontext.compiled import CompiledLearner
 from certiformer.compiler.incontext.selection_network import selection_points
+from certiformer.kernel.computation import check_computation
 from certiformer.kernel.refusal import Refused
 from compiler.incontext.exact_relu import run, selected, selection_tokens
 from compiler.incontext.numpy_relu import run as float_run

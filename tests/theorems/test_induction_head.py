@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from certiformer.axioms import exact_induction
-from certiformer.certificate import Theorem
 from certiformer.construct.induction_head import GAP, induction_network
 from certiformer.errors import BadInput
+from certiformer.kernel.steps import Theorem
 from certiformer.model import Transformer
 from certiformer.rasp.library.oracles import induction
 from certiformer.target import InductionMap

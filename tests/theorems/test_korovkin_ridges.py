@@ -13,12 +13,13 @@ from flint import arb, fmpq
 from certiformer.axioms import korovkin_ridges
 from certiformer.axioms.cosine_ridges import Cosines, bent_line_error, first_line, multipliers, spread
 from certiformer.axioms.korovkin_ridges import Grid, Slopes, operator_ridges, primitive_direction
-from certiformer.certificate import Theorem
-from certiformer.checker.rules import Refused, prove
 from certiformer.construct.korovkin import plan
 from certiformer.construct.method import Construction, Shape, Task
 from certiformer.kernel.balls import BallDomain, working_precision
 from certiformer.kernel.problem import Problem, ProgramFunction
+from certiformer.kernel.refusal import Refused
+from certiformer.kernel.rules import prove
+from certiformer.kernel.steps import Theorem
 from certiformer.model import Transformer
 from certiformer.target import Target
 from checker.networks import network_of, point_box

@@ -10,11 +10,13 @@ import numpy as np
 import pytest
 
 from certiformer.axioms.looped_machine import arrival_bounds, prove_looped
-from certiformer.certificate import Certificate, Outcome, digest
-from certiformer.checker.computation import check_computation, computation_certificate
+from certiformer.compiler.folder import computation_certificate
 from certiformer.compiler.machines import compile_machine
 from certiformer.compiler.machines.examples import busy_beaver, increment, palindrome
 from certiformer.compiler.machines.store import machine_files
+from certiformer.kernel.certificate import Certificate, Outcome
+from certiformer.kernel.computation import check_computation
+from certiformer.kernel.files import digest
 from certiformer.kernel.refusal import Refused
 from certiformer.kernel.weights import Tensor, read_model
 from certiformer.target.machine import Machine

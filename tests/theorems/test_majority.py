@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from certiformer.axioms import exact_count
-from certiformer.certificate import Theorem
 from certiformer.construct.majority import majority_network, majority_values
+from certiformer.kernel.steps import Theorem
 from certiformer.model import Transformer
 from certiformer.target import CountMap
 from theorems.sequence_claims import problem_of

@@ -10,12 +10,13 @@ import pytest
 from flint import arb
 
 from certiformer.checker.ridges import units_of
-from certiformer.checker.rules import Refused, prove
 from certiformer.construct.masked_gather import construction_under_mask, masked_gather
 from certiformer.construct.method import Shape, Task
 from certiformer.errors import BadInput
 from certiformer.kernel.balls import BallDomain
 from certiformer.kernel.problem import Problem, ProgramFunction, error_upper
+from certiformer.kernel.refusal import Refused
+from certiformer.kernel.rules import prove
 from certiformer.model import Transformer
 from certiformer.search import build_under_mask
 from certiformer.search.ridge_proof import prove_by_ridges

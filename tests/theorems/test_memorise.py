@@ -7,10 +7,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from certiformer.checker.rules import Refused
 from certiformer.construct.key_function import fit
 from certiformer.construct.memorise import memorise
 from certiformer.errors import BadInput
+from certiformer.kernel.refusal import Refused
 from certiformer.target import Table
 
 EPS = Fraction(1, 10**6)

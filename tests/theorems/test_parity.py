@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from certiformer.axioms import exact_count
-from certiformer.certificate import Theorem
 from certiformer.checker.run_sequences import sequences_run_error
 from certiformer.compiler.driver import compile_program
 from certiformer.construct.parity import parity_network, parity_values
 from certiformer.construct.selector_width import inverse_units
 from certiformer.errors import BadInput
+from certiformer.kernel.steps import Theorem
 from certiformer.model import Transformer
 from certiformer.rasp.library import catalogue
 from certiformer.target import CountMap

@@ -9,11 +9,11 @@ import pytest
 from flint import arb, fmpq
 
 from certiformer.axioms.piecewise_linear import check, largest_gap
-from certiformer.certificate import Theorem
 from certiformer.checker.ridges import Bend, Profile
-from certiformer.checker.rules import Refused
 from certiformer.kernel.balls import BallDomain, working_precision
 from certiformer.kernel.problem import Problem, ProgramFunction
+from certiformer.kernel.refusal import Refused
+from certiformer.kernel.steps import Theorem
 from certiformer.target import parse_domain, parse_formula
 
 working_precision()

@@ -9,12 +9,13 @@ from itertools import product
 import numpy as np
 import pytest
 
-from certiformer.certificate import Theorem
-from certiformer.checker.rules import Refused, prove
 from certiformer.construct.exact_gather import plan
 from certiformer.construct.gather_block import gather_transformer
 from certiformer.construct.method import Shape, Task
 from certiformer.kernel.balls import working_precision
+from certiformer.kernel.refusal import Refused
+from certiformer.kernel.rules import prove
+from certiformer.kernel.steps import Theorem
 from certiformer.model import Transformer
 from negative.forge import target_of
 from theorems.test_exact_gather import corners, largest_error, no_boxes, problem_of

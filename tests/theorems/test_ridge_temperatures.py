@@ -13,13 +13,14 @@ from certiformer.axioms import ridge_temperatures as rule
 from certiformer.axioms.grid import Grid
 from certiformer.axioms.sigmoid_knots import ridge_sum
 from certiformer.axioms.temperatures import Temperatures
-from certiformer.certificate import Theorem
-from certiformer.checker.rules import Refused, prove
 from certiformer.construct import ridge_temperatures
 from certiformer.construct.method import Task
 from certiformer.kernel.affine_softmax import as_prototypes
 from certiformer.kernel.balls import BallDomain, working_precision
 from certiformer.kernel.problem import Problem, ProgramFunction
+from certiformer.kernel.refusal import Refused
+from certiformer.kernel.rules import prove
+from certiformer.kernel.steps import Theorem
 from certiformer.model import Transformer
 from certiformer.target import Target, parse_domain, parse_formula
 from checker.networks import exact, network_of

@@ -15,13 +15,15 @@ from certiformer.axioms.grid import Grid
 from certiformer.axioms.radial_lattice import Bump, constants
 from certiformer.axioms.squares_network import read_squares, square_error
 from certiformer.axioms.squares_rbf import Bounds, Layer, apriori, less_affine
-from certiformer.certificate import Theorem, decimal_text
-from certiformer.checker.rules import Refused, prove
 from certiformer.construct.method import Construction, Task
 from certiformer.construct.square_attention import fit_squares
 from certiformer.construct.squares_rbf import BUMPS, TOLERANCE, Plan, plan, sampled_constants
 from certiformer.kernel.balls import BallDomain, Box, working_precision
+from certiformer.kernel.numbers import decimal_text
 from certiformer.kernel.problem import Problem, ProgramFunction
+from certiformer.kernel.refusal import Refused
+from certiformer.kernel.rules import prove
+from certiformer.kernel.steps import Theorem
 from certiformer.kernel.taylor import value_ball
 from certiformer.model import Transformer
 from certiformer.target import Target

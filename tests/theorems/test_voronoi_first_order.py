@@ -12,11 +12,12 @@ from flint import arb
 from certiformer.axioms.grid import Grid
 from certiformer.axioms.jets import DerivativeBounds
 from certiformer.axioms.voronoi_first_order import apriori
-from certiformer.certificate import Theorem
-from certiformer.checker.rules import Refused, prove
 from certiformer.kernel.affine_softmax import as_prototypes
 from certiformer.kernel.balls import BallDomain, working_precision
 from certiformer.kernel.problem import Problem, ProgramFunction
+from certiformer.kernel.refusal import Refused
+from certiformer.kernel.rules import prove
+from certiformer.kernel.steps import Theorem
 from certiformer.model import Transformer
 from certiformer.target import Target
 from checker.networks import exact, network_of

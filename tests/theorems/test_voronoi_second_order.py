@@ -11,9 +11,10 @@ from flint import arb
 from certiformer.axioms.grid import Grid
 from certiformer.axioms.jets import DerivativeBounds
 from certiformer.axioms.voronoi_second_order import apriori
-from certiformer.certificate import Theorem
-from certiformer.checker.rules import Refused, prove
 from certiformer.kernel.balls import BallDomain, working_precision
+from certiformer.kernel.refusal import Refused
+from certiformer.kernel.rules import prove
+from certiformer.kernel.steps import Theorem
 from certiformer.model import Transformer
 from negative.forge import grid_model, moved_register, target_of
 from theorems.test_voronoi_first_order import dense_points, largest_error, no_boxes, problem_of

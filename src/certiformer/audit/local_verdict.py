@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from certiformer.audit.form import Checkpoint
 from certiformer.audit.measure import Measurements, Progress
 from certiformer.audit.verdict import Given, Verdict
-from certiformer.certificate import MODEL, TARGET, read_bytes
 from certiformer.errors import BadInput
+from certiformer.kernel.files import MODEL, TARGET, read_bytes
 
 if TYPE_CHECKING:
     from certiformer.model import Transformer

@@ -7,8 +7,8 @@ from math import frexp
 
 from flint import arb
 
-from certiformer.checker.computation import Finding
 from certiformer.kernel.balls import decimal
+from certiformer.kernel.computation import Finding
 from certiformer.kernel.refusal import Refused
 from certiformer.target.automaton import Automaton
 

@@ -12,11 +12,11 @@ from flint import arb
 
 from certiformer.axioms.grid import Grid, partition
 from certiformer.axioms.jets import DerivativeBounds
-from certiformer.certificate import Theorem as TheoremNode
 from certiformer.checker.rules.perturbation import charge, registers_only
 from certiformer.kernel.balls import BallDomain, largest
 from certiformer.kernel.problem import Problem, ProgramFunction
 from certiformer.kernel.refusal import Refused
+from certiformer.kernel.steps import Theorem as TheoremNode
 from certiformer.target import Program
 
 Apriori = Callable[[Grid, BallDomain, DerivativeBounds], list[arb]]

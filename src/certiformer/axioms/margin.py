@@ -45,7 +45,7 @@ Assumptions
     unit and coordinate is accounted for.
     value-sets (**checked**): the values that program.json proposes contain what occurs, node by node; facts about several
     positions follow by the lemmas that the circuit names.
-    run (**trusted**): a run follows the model of `checker.rounding`, uses one value of each score, and computes exp(x) = 1
+    run (**trusted**): a run follows the model of `kernel.rounding`, uses one value of each score, and computes exp(x) = 1
     for |x| <= u/4 and x/1 = x.
 
 Certified
@@ -68,25 +68,28 @@ Tests
 
 from __future__ import annotations
 
-from certiformer.certificate import Margin
-from certiformer.checker.claim import ProgramClaim
 from certiformer.checker.margin.prove import MarginReport, prove_margin
+from certiformer.kernel.claim import ProgramClaim
 from certiformer.kernel.refusal import Refused
-from certiformer.theorem import Assumption, Theorem
+from certiformer.kernel.steps import Margin
 
-THEOREM = Theorem(
-    id="axioms.margin",
-    title="A compiled transformer computes its program on every input.",
-    kind="exact",
-    sources=("weiss2021", "lindner2023", "classical"),
-    verb="compile",
-    assumptions=(
-        Assumption("circuit", "what the circuit says follows from the weights and the program", "checked"),
-        Assumption("value-sets", "the values and facts stated of the program contain what occurs", "checked"),
-        Assumption("run", "a run follows the model of one operation, exp(0) = 1 and x/1 = x", "trusted"),
+THEOREM = {
+    "id": "axioms.margin",
+    "title": "A compiled transformer computes its program on every input.",
+    "kind": "exact",
+    "sources": (
+        "weiss2021",
+        "lindner2023",
+        "classical",
     ),
-    uses=(),
-)
+    "verb": "compile",
+    "assumptions": (
+        ("circuit", "what the circuit says follows from the weights and the program", "checked"),
+        ("value-sets", "the values and facts stated of the program contain what occurs", "checked"),
+        ("run", "a run follows the model of one operation, exp(0) = 1 and x/1 = x", "trusted"),
+    ),
+    "uses": (),
+}
 
 
 def check(claim: ProgramClaim) -> MarginReport:

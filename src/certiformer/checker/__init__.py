@@ -1,5 +1,1 @@
-"""The checker (level 2): python-flint and the standard library, nothing of the search."""
-
-from certiformer.checker.check import Verdict as Verdict
-from certiformer.checker.check import check as check
-from certiformer.checker.regular import find_singularity as find_singularity
+"""Rules that the kernel loads where a proof names them: sums, ridges, compiled programs, rounded runs."""

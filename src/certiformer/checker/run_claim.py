@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from certiformer.certificate import CONFIG, MODEL
-from certiformer.checker.claim import Claim
 from certiformer.checker.run_error import run_error
 from certiformer.checker.run_sequences import sequences_run_error
 from certiformer.kernel.balls import ball, exact
+from certiformer.kernel.claim import Claim
+from certiformer.kernel.files import CONFIG, MODEL
 from certiformer.kernel.network import Network
 from certiformer.kernel.points import FiniteProblem, PointNetwork
 from certiformer.kernel.problem import Problem

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Annotated
 
 from tyro.conf import Positional, arg
 
-from certiformer.certificate import json_number
 from certiformer.cli.options import Flag
 from certiformer.cli.progress import progress_for
 from certiformer.cli.terminal import Terminal
 from certiformer.errors import BadInput
+from certiformer.kernel.numbers import json_number
 
 if TYPE_CHECKING:
-    from certiformer.checker import Verdict
+    from certiformer.kernel.check import Verdict
 
 SUMMARY = "Check the claim of a run folder from its files alone; nothing that its maker said is believed."
 EXAMPLES = """
@@ -50,9 +50,9 @@ class Options:
 
 def run(options: Options, terminal: Terminal) -> int:
     """Check and say what was found; returns the exit code."""
-    from certiformer.certificate import DESCRIPTIONS, PROGRAM
-    from certiformer.checker import check
     from certiformer.disk import recover
+    from certiformer.kernel.check import check
+    from certiformer.kernel.files import DESCRIPTIONS, PROGRAM
 
     recover(options.directory)
     if options.workers is not None and options.workers < 1:
@@ -77,7 +77,7 @@ def run(options: Options, terminal: Terminal) -> int:
 
 def _subject(directory: str) -> str | None:
     """The file that the certificate is about, or None where that cannot be said and the folder was refused."""
-    from certiformer.certificate import read_certificate
+    from certiformer.kernel.certificate import read_certificate
 
     try:
         return read_certificate(directory).subject
@@ -99,7 +99,7 @@ def _compiled(verdict: Verdict, program: bool, options: Options, seconds: float,
 
 
 def _rules(verdict: Verdict) -> list[str]:
-    from certiformer.certificate import rules_used
+    from certiformer.kernel.steps import rules_used
 
     proof = None if verdict.claim is None else verdict.claim.certificate.proof
     return [] if proof is None else rules_used(proof)

@@ -13,7 +13,7 @@ from certiformer.cli.progress import progress_for
 from certiformer.cli.terminal import Terminal
 
 if TYPE_CHECKING:
-    from certiformer.checker import Verdict
+    from certiformer.kernel.check import Verdict
 
 
 def run_every_input(directory: str, terminal: Terminal) -> dict[str, Any] | None:
@@ -67,7 +67,9 @@ def describe(verdict: Verdict, directory: str, seconds: float, ran: dict[str, An
 
 
 def _rule(directory: str) -> str:
-    from certiformer.certificate import CERTIFICATE, Certificate, Theorem, read_bytes
+    from certiformer.kernel.certificate import Certificate
+    from certiformer.kernel.files import CERTIFICATE, read_bytes
+    from certiformer.kernel.steps import Theorem
 
     proof = Certificate.from_bytes(read_bytes(Path(directory) / CERTIFICATE)).proof
     return f"theorem {proof.id}" if isinstance(proof, Theorem) else "margin"

@@ -59,10 +59,10 @@ class Options:
 
 def run(options: Options, terminal: Terminal) -> int:
     """Compile, certify, write and report; returns the exit code."""
-    from certiformer.certificate import AUTOMATON
     from certiformer.compiler.automata import compile_automaton, notes
     from certiformer.compiler.automata.store import RULES, automaton_files
     from certiformer.compiler.folder import computation_place, save_computation
+    from certiformer.kernel.files import AUTOMATON
 
     began = time.monotonic()
     if options.length is None:

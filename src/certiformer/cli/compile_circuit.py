@@ -45,9 +45,9 @@ class Options:
 def run(options: Options, terminal: Terminal) -> int:
     """Compile, certify, write and report; returns the exit code."""
     from certiformer.axioms.chain_of_thought_circuit import sentence as sentence_of
-    from certiformer.certificate import GATES
     from certiformer.compiler.circuits import compile_circuit, read_circuit
     from certiformer.compiler.folder import computation_place
+    from certiformer.kernel.files import GATES
 
     began = time.monotonic()
     circuit = read_circuit(options.file)

@@ -82,9 +82,9 @@ class Options:
 
 def run(options: Options, terminal: Terminal) -> int:
     """Compile, certify, write and report; returns the exit code."""
-    from certiformer.certificate import LEARNER
     from certiformer.compiler.folder import computation_place
     from certiformer.compiler.incontext import Request, compile_learner, describe, save_learner
+    from certiformer.kernel.files import LEARNER
 
     began = time.monotonic()
     out = Path(options.out) if options.out is not None else Path("runs") / options.learner

@@ -61,9 +61,9 @@ class Options:
 
 def run(options: Options, terminal: Terminal) -> int:
     """Compile, certify, write and report; returns the exit code."""
-    from certiformer.certificate import MACHINE
     from certiformer.compiler.folder import computation_place, files_of
     from certiformer.compiler.machines import notes, read_machine
+    from certiformer.kernel.files import MACHINE
 
     began = time.monotonic()
     machine = read_machine(options.file)

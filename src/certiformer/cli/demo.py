@@ -10,7 +10,7 @@ from certiformer.cli.progress import progress_for
 from certiformer.cli.terminal import Terminal
 
 if TYPE_CHECKING:
-    from certiformer.checker import Verdict
+    from certiformer.kernel.check import Verdict
     from certiformer.search import Run
 
 FORMULA, BOX, TOLERANCE = "sin(x1)+sin(x2)", "[0,2*pi]^2", "0.1"
@@ -68,9 +68,9 @@ def _break_and_check(built: Run, folder: Path) -> Verdict:
     """A copy of the run whose one changed weight no hash gives away, and what the checker says about it."""
     import numpy as np
 
-    from certiformer.certificate import CERTIFICATE, CONFIG, LEAVES, MODEL, TARGET, digest
-    from certiformer.checker import check
     from certiformer.disk import put_folder
+    from certiformer.kernel.check import check
+    from certiformer.kernel.files import CERTIFICATE, CONFIG, LEAVES, MODEL, TARGET, digest
     from certiformer.model import Transformer
     from certiformer.model.store import tensors_to_bytes
 

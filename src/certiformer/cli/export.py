@@ -15,7 +15,7 @@ from certiformer.cli.terminal import Terminal
 from certiformer.errors import BadInput
 
 if TYPE_CHECKING:
-    from certiformer.certificate import Certificate
+    from certiformer.kernel.certificate import Certificate
 
 SUMMARY = (
     "Write the transformer of a folder as ONNX, PyTorch, TransformerLens, GPT-2, Llama, Phi-3 or Hugging Face files."
@@ -101,19 +101,11 @@ def run(options: Options, terminal: Terminal) -> int:
 
 def read_notes(folder: Path) -> dict[str, str]:
     """What the export will say about its origin: the hash of the weights and, for a proved run, the claim."""
-    from certiformer.certificate import (
-        CERTIFICATE,
-        CONFIG,
-        MODEL,
-        PROGRAM,
-        TARGET,
-        digest,
-        read_bytes,
-        read_certificate,
-    )
     from certiformer.cli import export_compiled
     from certiformer.compiled.files import SEALED
     from certiformer.export.card import SCOPE
+    from certiformer.kernel.certificate import read_certificate
+    from certiformer.kernel.files import CERTIFICATE, CONFIG, MODEL, PROGRAM, TARGET, digest, read_bytes
     from certiformer.report import verdict
     from certiformer.target import any_target_from_text, sentence_of
 
@@ -133,7 +125,7 @@ def read_notes(folder: Path) -> dict[str, str]:
 
 
 def _weights(path: Path) -> bytes:
-    from certiformer.certificate import read_bytes
+    from certiformer.kernel.files import read_bytes
 
     if not path.is_file():
         raise BadInput(f"{path.parent} holds no {path.name}; export needs a run folder or a model folder")
@@ -141,7 +133,7 @@ def _weights(path: Path) -> bytes:
 
 
 def _refuse_foreign_seals(folder: Path, certificate: Certificate, names: tuple[str, ...]) -> None:
-    from certiformer.certificate import digest, read_bytes
+    from certiformer.kernel.files import digest, read_bytes
 
     for name in names:
         if certificate.seals.get(name) != digest(read_bytes(folder / name)):

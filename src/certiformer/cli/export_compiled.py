@@ -57,8 +57,8 @@ def prepared(
 
 
 def _report(folder: Path, dtype: str | None, refusal: str) -> MarginReport:
-    from certiformer.certificate import CIRCUIT, CONFIG, MODEL, PROGRAM, read_bytes
     from certiformer.checker.margin.prove import prove_margin
+    from certiformer.kernel.files import CIRCUIT, CONFIG, MODEL, PROGRAM, read_bytes
     from certiformer.kernel.refusal import Refused
     from certiformer.kernel.weights import read_model
 

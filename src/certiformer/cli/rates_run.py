@@ -11,13 +11,13 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from certiformer.certificate import parse_json, read_bytes
 from certiformer.cli.progress import progress_for
 from certiformer.cli.rates_tables import say_result
 from certiformer.cli.signals import interrupted_code
 from certiformer.cli.terminal import Terminal
 from certiformer.disk import Workplace, names_in, put_folder, refuse_taken_file
 from certiformer.errors import BadInput
+from certiformer.kernel.files import parse_json, read_bytes
 
 if TYPE_CHECKING:
     from certiformer.rates.study import Result, Study

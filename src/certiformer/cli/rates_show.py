@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from tyro.conf import Positional, arg
 
-from certiformer.certificate import parse_json, read_bytes
 from certiformer.cli.options import Flag
 from certiformer.cli.rates_tables import say_faults, say_slopes, say_table
 from certiformer.cli.terminal import Terminal
 from certiformer.errors import BadInput
+from certiformer.kernel.files import parse_json, read_bytes
 
 if TYPE_CHECKING:
     from certiformer.sweep import Store

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from tyro.conf import Positional, arg
 
-from certiformer.certificate import AUTOMATON, GATES, LEARNER, MACHINE, read_certificate
 from certiformer.cli.options import Flag, OptionalText
 from certiformer.cli.run_tables import pattern_lines, table_lines, trace_lines
 from certiformer.cli.terminal import Terminal
 from certiformer.errors import BadInput
+from certiformer.kernel.certificate import read_certificate
+from certiformer.kernel.files import AUTOMATON, GATES, LEARNER, MACHINE
 
 if TYPE_CHECKING:
     from certiformer.compiled import CompiledProgram

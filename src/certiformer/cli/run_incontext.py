@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
 def run(options: Options, terminal: Terminal) -> int:
     """Predict with the learner of a folder; returns the exit code."""
-    from certiformer.certificate import read_certificate
     from certiformer.cli.run import refuse_flags
     from certiformer.compiler.incontext import load_learner, read_context, read_queries
+    from certiformer.kernel.certificate import read_certificate
 
     refuse_flags(options, "a compiled learner", "context", "query")
     if options.context is None or options.query is None:

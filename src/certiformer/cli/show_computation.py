@@ -12,10 +12,11 @@ ENGINES = "Other engines: a run counts when it keeps the rules of float semantic
 
 def show_computation(directory: str, terminal: Terminal) -> int:
     """Say what such a folder claims; returns the exit code."""
-    from certiformer.certificate import certificate_in, read_files
-    from certiformer.checker.computation import claimed
     from certiformer.cli.show import say_recorded
     from certiformer.compiler.folder import load_model
+    from certiformer.kernel.certificate import certificate_in
+    from certiformer.kernel.computation import claimed
+    from certiformer.kernel.files import read_files
 
     folder = Path(directory)
     files = read_files(folder)

@@ -1,6 +1,6 @@
 """Compiled programs: making, certifying, saving, running and debugging them.
 
-The compiler proper is `certiformer.compiler`; the rule that certifies its work is in `certiformer.checker`. Here is what
+The compiler proper is `certiformer.compiler`; its certificates rest on the axiom `margin`. Here is what
 a user holds in the hand. JAX is imported when a transformer is run, not before.
 """
 

@@ -11,9 +11,10 @@ from importlib.metadata import version
 from time import monotonic
 
 from certiformer._version import __version__
-from certiformer.certificate import BASIS, CIRCUIT, CONFIG, MODEL, PROGRAM, Certificate, Outcome, digest
 from certiformer.compiled.files import SEALED
 from certiformer.errors import BadInput
+from certiformer.kernel.certificate import Certificate, Outcome
+from certiformer.kernel.files import BASIS, CIRCUIT, CONFIG, MODEL, PROGRAM, digest
 
 Progress = Callable[[str, float, float | None, str], None]
 METHOD = "compile"

@@ -16,17 +16,9 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-from certiformer.certificate import (
-    BASIS,
-    CERTIFICATE,
-    CIRCUIT,
-    CONFIG,
-    MODEL,
-    PROGRAM,
-    read_bytes,
-)
 from certiformer.disk import Workplace, claimed, put_folder, recover
 from certiformer.errors import BadInput
+from certiformer.kernel.files import BASIS, CERTIFICATE, CIRCUIT, CONFIG, MODEL, PROGRAM, read_bytes
 
 DRAWING = "circuit.html"
 SEALED = (MODEL, CONFIG, PROGRAM, CIRCUIT)

@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
 
-from certiformer.certificate import CIRCUIT, CONFIG, MODEL, PROGRAM, Certificate
 from certiformer.compiled.certify import certify, unchecked
 from certiformer.compiled.limits import Limit, largest_length
 from certiformer.compiled.program import CompiledProgram
@@ -20,6 +19,8 @@ from certiformer.compiled.source_lines import source_lines
 from certiformer.compiled.with_realistic import Looks, with_realistic_weights
 from certiformer.compiler.driver import Compiled, compile_graph
 from certiformer.errors import BadInput
+from certiformer.kernel.certificate import Certificate
+from certiformer.kernel.files import CIRCUIT, CONFIG, MODEL, PROGRAM
 from certiformer.model.tensor_file import arrays_to_bytes
 from certiformer.rasp.graph import Graph
 from certiformer.rasp.graph_file import graph_from_text, graph_to_text

@@ -11,20 +11,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from certiformer.certificate import (
-    BASIS,
-    CERTIFICATE,
-    CIRCUIT,
-    CONFIG,
-    MODEL,
-    PROGRAM,
-    Certificate,
-    Outcome,
-    parse_json,
-)
 from certiformer.checker.margin.circuit import Circuit
 from certiformer.compiled.bill import Bill, bill_of
 from certiformer.compiled.files import put_program, read_folder
+from certiformer.kernel.certificate import Certificate, Outcome
+from certiformer.kernel.files import BASIS, CERTIFICATE, CIRCUIT, CONFIG, MODEL, PROGRAM, parse_json
 from certiformer.model.config import Config
 from certiformer.rasp.graph import Graph
 from certiformer.rasp.graph_file import graph_from_text

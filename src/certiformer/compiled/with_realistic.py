@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from certiformer.certificate import CONFIG, MODEL
 from certiformer.compiled.certify import unchecked
 from certiformer.compiled.files import BASIS
 from certiformer.compiled.program import CompiledProgram
 from certiformer.compiler.driver import Compiled
 from certiformer.errors import BadInput
+from certiformer.kernel.files import CONFIG, MODEL
 from certiformer.model.tensor_file import arrays_to_bytes
 
 Progress = Callable[[str, float, float | None, str], None]

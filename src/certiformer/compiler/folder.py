@@ -16,18 +16,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from certiformer.certificate import (
-    AUTOMATON,
-    CERTIFICATE,
-    CONFIG,
-    GATES,
-    LEARNER,
-    MACHINE,
-    MODEL,
-    Certificate,
-    read_bytes,
-)
 from certiformer.disk import Workplace, claimed, put_folder, recover
+from certiformer.errors import BadInput
+from certiformer.kernel.axioms import AXIOMS, axiom
+from certiformer.kernel.certificate import Certificate, Outcome
+from certiformer.kernel.files import AUTOMATON, CERTIFICATE, CONFIG, GATES, LEARNER, MACHINE, MODEL, digest, read_bytes
+from certiformer.kernel.refusal import Refused
+from certiformer.kernel.steps import Theorem
 from certiformer.model.config import Config
 from certiformer.model.tensor_file import arrays_to_bytes
 
@@ -51,11 +46,23 @@ def files_of(config: Config, tensors: Mapping[str, np.ndarray], description: str
     }
 
 
+def computation_certificate(rule: str, files: Mapping[str, bytes]) -> Certificate:
+    """The certificate of the files: proved at level 2, or undecided with the checker's reason."""
+    description, method = AXIOMS[rule], f"compile, {rule}"
+    seals = {name: digest(files[name]) for name in (MODEL, CONFIG, description)}
+    try:
+        found = axiom(rule, description).find(files)
+    except (Refused, BadInput) as refusal:
+        proof = Theorem("0", rule, {})
+        return Certificate("0", Outcome.UNDECIDED, 0, seals, method=method, proof=proof, reason=str(refusal))
+    proof = Theorem(found.bound, rule, dict(found.parameters))
+    return Certificate(
+        found.bound, Outcome.PROVED, 2, seals, method=method, upper=found.bound, proof=proof, reason=found.reason
+    )
+
+
 def save_computation(files: Mapping[str, bytes], rule: str, directory: str | Path, force: bool = False) -> Certificate:
     """Ask the checker, then write the folder whole or not at all; an earlier one goes only with `force`."""
-    from certiformer.checker.computation import computation_certificate
-    from certiformer.kernel.axioms import AXIOMS
-
     with computation_place(directory, AXIOMS[rule], force):
         certificate = computation_certificate(rule, files)
         put_folder(Path(directory), {**files, CERTIFICATE: certificate.to_bytes()})

@@ -13,15 +13,16 @@ from fractions import Fraction
 import numpy as np
 
 from certiformer.axioms.affine import affine_outputs
-from certiformer.certificate import Theorem, decimal_text
 from certiformer.construct.gather_block import gather_transformer
 from certiformer.construct.method import Construction, Layout, Size, Task
 from certiformer.kernel.affine_softmax import as_prototypes
 from certiformer.kernel.axioms import axiom
 from certiformer.kernel.balls import BallDomain, working_precision
 from certiformer.kernel.network import Network
+from certiformer.kernel.numbers import decimal_text
 from certiformer.kernel.problem import Problem, ProgramFunction
 from certiformer.kernel.refusal import Refused
+from certiformer.kernel.steps import Theorem
 from certiformer.kernel.weights import read_model
 from certiformer.model import Transformer
 from certiformer.model.store import tensors_to_bytes

@@ -23,7 +23,6 @@ from jaxtyping import Float
 
 from certiformer.axioms import korovkin_ridges as rule
 from certiformer.axioms.cosine_ridges import directions, spread
-from certiformer.certificate import Theorem as TheoremNode
 from certiformer.construct.cosine_profile import Bent, Profile, float_profiles, share_out
 from certiformer.construct.gather_block import gather_size, gather_transformer
 from certiformer.construct.method import Construction, Size, Task, with_layout
@@ -31,6 +30,7 @@ from certiformer.kernel.balls import BallDomain, decimal, working_precision
 from certiformer.kernel.network import Network
 from certiformer.kernel.problem import Problem, ProgramFunction
 from certiformer.kernel.refusal import Refused
+from certiformer.kernel.steps import Theorem as TheoremNode
 from certiformer.kernel.weights import read_model
 from certiformer.model.store import tensors_to_bytes
 from certiformer.target import Program

@@ -67,33 +67,30 @@ import numpy as np
 from flint import arb
 from jaxtyping import ArrayLike, Float
 
-from certiformer.checker.rules.finite import check
 from certiformer.construct.key_function import Units, fit
 from certiformer.errors import BadInput
 from certiformer.expressivity.softmax_contextual import Context, context, contextual_head
 from certiformer.kernel.balls import working_precision
 from certiformer.kernel.points import FiniteProblem, PointNetwork
 from certiformer.kernel.refusal import Refused
+from certiformer.kernel.rules import finite
 from certiformer.kernel.weights import read_model
 from certiformer.model import Block, Config, FeedForward, Transformer
 from certiformer.model.store import tensors_to_bytes
 from certiformer.target import Table
-from certiformer.theorem import Assumption, Theorem
 
-THEOREM = Theorem(
-    id="construct.memorise_sets",
-    title="One softmax head and a feed-forward layer without position codes memorise labels in unordered contexts",
-    kind="exact",
-    sources=("kajitsuka2024",),
-    verb="explore",
-    assumptions=(
-        Assumption("unordered", "Equal tokens of sequences that are equal up to order have equal labels.", "checked"),
-        Assumption(
-            "separated", "The numbers of the contexts are apart; errors are enclosed at every sequence.", "checked"
-        ),
+THEOREM = {
+    "id": "construct.memorise_sets",
+    "title": "One softmax head and a feed-forward layer without position codes memorise labels in unordered contexts",
+    "kind": "exact",
+    "sources": ("kajitsuka2024",),
+    "verb": "explore",
+    "assumptions": (
+        ("unordered", "Equal tokens of sequences that are equal up to order have equal labels.", "checked"),
+        ("separated", "The numbers of the contexts are apart; errors are enclosed at every sequence.", "checked"),
     ),
-    uses=("expressivity.softmax_contextual",),
-)
+    "uses": ("expressivity.softmax_contextual",),
+}
 
 
 @dataclass(frozen=True)
@@ -134,7 +131,7 @@ def memorise_sets(
         ),
     )
     network = PointNetwork(*read_model(model.config.to_bytes(), tensors_to_bytes(model)))
-    error = _fraction(check(FiniteProblem(network, table)).upper())
+    error = _fraction(finite(FiniteProblem(network, table)).upper())
     if error > epsilon:
         raise Refused(f"float64 weights of this construction come within {float(error):.3g} of the labels, not epsilon")
     return SetMemory(model, error, len(wanted), len(units.thresholds))

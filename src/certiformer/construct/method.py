@@ -12,8 +12,8 @@ from fractions import Fraction
 from importlib import import_module
 from typing import Any, Literal, Protocol
 
-from certiformer.certificate import Node
 from certiformer.errors import BadInput
+from certiformer.kernel.steps import Node
 from certiformer.model import Transformer
 from certiformer.target import Program, Target
 

@@ -20,12 +20,12 @@ import numpy as np
 from certiformer.axioms.logistic_rounding import rounding
 from certiformer.axioms.sigmoid_heads import apriori, clipped
 from certiformer.axioms.sigmoid_knots import HIGHEST, Knots, ProfileBounds, Ridge, ideal_heads, ridge_sum
-from certiformer.certificate import Theorem as TheoremNode
-from certiformer.certificate import decimal_text
 from certiformer.construct.method import Construction, Size, Task
 from certiformer.construct.sigmoid_attention import sigmoid_transformer as sigmoid_transformer
 from certiformer.kernel.balls import BallDomain, larger, working_precision
+from certiformer.kernel.numbers import decimal_text
 from certiformer.kernel.refusal import Refused
+from certiformer.kernel.steps import Theorem as TheoremNode
 
 LAYOUTS = ("token",)
 MAX_HEADS = 20_000

@@ -23,12 +23,12 @@ from certiformer.axioms.grid import Grid
 from certiformer.axioms.jets import jets
 from certiformer.axioms.radial_lattice import Bump, Constants, constants
 from certiformer.axioms.squares_rbf import MAX_LEVELS, Bounds, Layer, apriori, ideal_values, less_affine
-from certiformer.certificate import Theorem as TheoremNode
-from certiformer.certificate import decimal_text
 from certiformer.construct.method import Construction, Size, Task
 from certiformer.construct.square_attention import configuration, fit_squares, square_transformer
 from certiformer.kernel.balls import BallDomain, working_precision
+from certiformer.kernel.numbers import decimal_text
 from certiformer.kernel.refusal import Refused
+from certiformer.kernel.steps import Theorem as TheoremNode
 from certiformer.target import Program
 
 LAYOUTS = ("token",)

@@ -26,13 +26,13 @@ from certiformer.axioms import voronoi_second_order as second_order
 from certiformer.axioms.grid import Grid
 from certiformer.axioms.jets import DerivativeBounds
 from certiformer.axioms.lattice import moments
-from certiformer.certificate import Theorem as TheoremNode
-from certiformer.certificate import decimal_text
 from certiformer.construct.method import Construction, Layout, Size, Task
 from certiformer.construct.prototype_attention import configuration, prototype_transformer
 from certiformer.errors import BadInput
 from certiformer.kernel.balls import BallDomain, working_precision
+from certiformer.kernel.numbers import decimal_text
 from certiformer.kernel.refusal import Refused
+from certiformer.kernel.steps import Theorem as TheoremNode
 from certiformer.model import Transformer, tensor_specs
 from certiformer.target import Target
 from certiformer.target.floating import as_jax

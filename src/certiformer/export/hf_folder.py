@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from certiformer.certificate import canonical
 from certiformer.export.card import claim_lines
 from certiformer.export.folder import README_FILE, put_export
 from certiformer.export.lens_names import lens_names
 from certiformer.export.safetensors_header import tensors_with_notes
+from certiformer.kernel.files import canonical
 from certiformer.model import Config, Transformer
 from certiformer.model.store import CONFIG_FILE, TENSORS_FILE
 

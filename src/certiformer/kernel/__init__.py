@@ -9,6 +9,7 @@
 | `shallow`, `affine_softmax` | one layer: affine parts, units, heads over prototypes, read off a program |
 | `problem`, `splits`, `cover` | |A - B| on a box, bounded on every leaf of an exact cover |
 | `points` | |T - y| at every row of a finite list |
-
-Other rules (`checker.rules`) stand on these.
+| `certificate`, `steps`, `claim`, `rules` | what is claimed, the steps of its proof, and the rules that check them |
+| `check`, `workers` | the verdict on a folder, from its bytes alone; boxes on all cores |
+| `computation`, `axioms` | transformers that compute; theorems proved on paper, loaded by name |
 """

@@ -77,6 +77,19 @@ def range_text(values: list[Fraction]) -> str:
     return short or f"between {rounded_text(least, up=False)} and {rounded_text(most, up=True)}"
 
 
+def json_number(text: str) -> float | str:
+    """The float that JSON writes as exactly this number, or the text itself where there is none.
+
+    >>> json_number("0.0987654321"), json_number("0.10000000000000000001")
+    (0.0987654321, '0.10000000000000000001')
+    """
+    try:
+        number = float(Fraction(text))
+    except (ValueError, OverflowError, ZeroDivisionError):
+        return text
+    return number if Fraction(repr(number)) == Fraction(text) else text
+
+
 def _rounded(exact: Fraction, up: bool, digits: int) -> Decimal:
     context = Context(prec=digits, rounding=ROUND_CEILING if up else ROUND_FLOOR)
     # One correctly rounded division in the wanted direction.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from certiformer.certificate import decimal_text
+from certiformer.kernel.numbers import decimal_text
 
 DIGITS = 4
 SMALLEST = Fraction(1, 10**4)  # below, and from 10^6 on, powers of ten are easier to read

@@ -5,7 +5,7 @@ Only a proof that the checker accepted is called *certified*, and only by whoeve
 
 from __future__ import annotations
 
-from certiformer.certificate import Outcome
+from certiformer.kernel.certificate import Outcome
 
 RECORDED = "This page repeats what its folder records; nothing of that was checked when the page was drawn."
 """What a page says that was drawn from a folder alone."""

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
-from certiformer.certificate import Boxes, Sum, decimal_text
 from certiformer.interval import run_canaries
+from certiformer.kernel.numbers import decimal_text
+from certiformer.kernel.steps import Boxes, Sum
 from certiformer.search.case import Case, Evidence, Progress, Tree, raise_lower, tight_goal
 from certiformer.verify import Budget, Falsifier, SplitTree, search
 from certiformer.verify.bounder import bounder_for

@@ -14,11 +14,13 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from certiformer.certificate import Certificate, Outcome, canonical, decimal_text, digest
-from certiformer.checker import check, find_singularity
 from certiformer.construct.method import Construction, Size, Task
 from certiformer.disk import Workplace, refuse_own_input
 from certiformer.errors import BadInput
+from certiformer.kernel.certificate import Certificate, Outcome
+from certiformer.kernel.check import check
+from certiformer.kernel.files import canonical, digest
+from certiformer.kernel.numbers import decimal_text
 from certiformer.kernel.refusal import Refused
 from certiformer.model import Transformer
 from certiformer.model import load as load_model
@@ -28,6 +30,7 @@ from certiformer.search import folder as folders
 from certiformer.search.candidates import FIT, Candidate, Choice, choose, known_method
 from certiformer.search.case import Evidence, Progress, Tree
 from certiformer.search.evidence import collect
+from certiformer.search.regular import find_singularity
 from certiformer.search.request import Options, read_any, read_epsilon, read_shape
 from certiformer.search.run import Run, versions
 from certiformer.search.run_error import run_error

@@ -8,15 +8,16 @@ from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
-from certiformer.certificate import Certificate, Node, Outcome, Witness, canonical, digest
-from certiformer.checker import check
-from certiformer.checker.check import error_lower
 from certiformer.checker.run_sequences import sequences_run_error
 from certiformer.construct.memorise import Progress
 from certiformer.disk import Workplace
 from certiformer.kernel.balls import decimal, working_precision
+from certiformer.kernel.certificate import Certificate, Outcome, Witness
+from certiformer.kernel.check import check, error_lower
+from certiformer.kernel.files import canonical, digest
 from certiformer.kernel.points import FiniteProblem, PointNetwork
 from certiformer.kernel.refusal import Refused
+from certiformer.kernel.steps import Node
 from certiformer.kernel.weights import read_model
 from certiformer.model import Transformer
 from certiformer.model.store import tensors_to_bytes

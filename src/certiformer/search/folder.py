@@ -14,20 +14,20 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from certiformer.certificate import (
+from certiformer.disk import InUse, Workplace, check_place, is_in_use, scratch
+from certiformer.errors import BadInput
+from certiformer.kernel.certificate import Certificate
+from certiformer.kernel.files import (
     CERTIFICATE,
     CONFIG,
     LEAVES,
     MODEL,
     TARGET,
-    Certificate,
     canonical,
     digest,
     parse_json,
     read_bytes,
 )
-from certiformer.disk import InUse, Workplace, check_place, is_in_use, scratch
-from certiformer.errors import BadInput
 
 CHECKPOINT = "search.checkpoint"
 REPORT = "report.html"

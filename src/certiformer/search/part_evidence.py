@@ -9,11 +9,12 @@ from fractions import Fraction
 
 import numpy as np
 
-from certiformer.certificate import Boxes, Sum, decimal_text
 from certiformer.checker.rules import sum as sum_rule
 from certiformer.kernel.balls import decimal
+from certiformer.kernel.numbers import decimal_text
 from certiformer.kernel.problem import Problem
 from certiformer.kernel.refusal import Refused
+from certiformer.kernel.steps import Boxes, Sum
 from certiformer.search.box_evidence import ROOM
 from certiformer.search.case import Case, Evidence, Progress, Tree, raise_lower, tight_goal
 from certiformer.search.ridge_proof import prove_by_ridges

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from certiformer.certificate import Boxes, Node, Theorem
-from certiformer.certificate.tree import rule_name
 from certiformer.errors import BadInput
 from certiformer.kernel.splits import LEAF
+from certiformer.kernel.steps import Boxes, Node, Theorem, rule_name
 from certiformer.model import Transformer
 from certiformer.model.store import tensors_to_bytes
 from certiformer.search.report_attention import attention_picture

@@ -16,9 +16,10 @@ import jax
 import numpy as np
 from jaxtyping import Float
 
-from certiformer.certificate import Boxes, Node, Outputs, Ridges, Sum, Triangle, decimal_text
 from certiformer.kernel.balls import BallDomain, working_precision
+from certiformer.kernel.numbers import decimal_text
 from certiformer.kernel.splits import LEAF, subtree_ends
+from certiformer.kernel.steps import Boxes, Node, Outputs, Ridges, Sum, Triangle
 from certiformer.model import Transformer
 from certiformer.search.request import teacher_model
 from certiformer.search.run import Run

@@ -15,14 +15,16 @@ import numpy as np
 from scipy.optimize import linprog
 
 from certiformer.axioms.piecewise_linear import largest_gap
-from certiformer.certificate import Boxes, Node, Outputs, Ridges, Theorem, Triangle, decimal_text
 from certiformer.checker.ridge_program import as_ridges
 from certiformer.checker.ridges import Profile, units_of
-from certiformer.checker.rules import outputs, ridges
+from certiformer.checker.rules import ridges
 from certiformer.construct.program_values import as_numpy
 from certiformer.kernel.balls import ZERO, ball, decimal
+from certiformer.kernel.numbers import decimal_text
 from certiformer.kernel.problem import Problem, ProgramFunction
 from certiformer.kernel.refusal import Refused
+from certiformer.kernel.rules import outputs
+from certiformer.kernel.steps import Boxes, Node, Outputs, Ridges, Theorem, Triangle
 from certiformer.target import Program, ridge_split
 from certiformer.verify import Budget, FloatDomain, search
 from certiformer.verify.ball_bounder import BallBounder
@@ -58,7 +60,7 @@ def prove_by_ridges(
     if problem.left.outputs == 1:
         return _one_output(problem, budget, b"", through, limit)
     children, leaves = [], b""
-    for output, part in enumerate(outputs.split(problem)):
+    for output, part in enumerate(outputs(problem)):
         own = None if through is None else through.select(output)
         found = _one_output(part, budget, leaves, own, limit)
         children.append(found)

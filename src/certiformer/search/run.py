@@ -11,20 +11,12 @@ import numpy as np
 from jaxtyping import ArrayLike, Float, Num
 
 from certiformer._version import __version__
-from certiformer.certificate import (
-    CERTIFICATE,
-    CONFIG,
-    LEAVES,
-    MODEL,
-    TARGET,
-    Certificate,
-    Outcome,
-    json_number,
-    read_bytes,
-    rules_used,
-)
 from certiformer.disk import recover
 from certiformer.errors import BadInput
+from certiformer.kernel.certificate import Certificate, Outcome
+from certiformer.kernel.files import CERTIFICATE, CONFIG, LEAVES, MODEL, TARGET, read_bytes
+from certiformer.kernel.numbers import json_number
+from certiformer.kernel.steps import rules_used
 from certiformer.model import Transformer, from_bytes
 from certiformer.target import Target, Teacher, any_target_from_text, formula
 from certiformer.target.anything import place_of

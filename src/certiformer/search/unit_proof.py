@@ -16,14 +16,16 @@ import numpy as np
 from jaxtyping import Float
 from scipy.special import erf
 
-from certiformer.certificate import Boxes, Node, Outputs, Sum, decimal_text
-from certiformer.checker.rules import outputs, sum_of_units
 from certiformer.checker.rules import sum as sum_rule
+from certiformer.checker.rules import sum_of_units
 from certiformer.checker.unit_sum import UnitSum
 from certiformer.construct.program_values import as_numpy
 from certiformer.kernel.balls import decimal
+from certiformer.kernel.numbers import decimal_text
 from certiformer.kernel.problem import Problem, ProgramFunction
 from certiformer.kernel.refusal import Refused
+from certiformer.kernel.rules import outputs
+from certiformer.kernel.steps import Boxes, Node, Outputs, Sum
 from certiformer.search.ridge_proof import RidgeProof
 from certiformer.target import additive_split
 from certiformer.verify import Budget, FloatDomain, Search, search
@@ -77,7 +79,7 @@ class UnitProof:
     def __init__(self, problem: Problem, order: int | None, seed: int):
         self.dimension = problem.domain.dimension
         self.middle = (FloatDomain(problem.domain).low + FloatDomain(problem.domain).high) / 2
-        single = [problem] if problem.left.outputs == 1 else outputs.split(problem)
+        single = [problem] if problem.left.outputs == 1 else outputs(problem)
         generator = np.random.default_rng(seed)
         self.outputs = [_output(part, order, generator) for part in single]
         self.boxes = 0

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from certiformer.certificate import Witness
+from certiformer.kernel.certificate import Witness
 from certiformer.verify.domain import FloatDomain
 
 SAMPLES = 2048

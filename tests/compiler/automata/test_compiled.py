@@ -7,12 +7,13 @@ import time
 import numpy as np
 import pytest
 
-from certiformer.certificate import Outcome
-from certiformer.checker.computation import check_computation, computation_certificate
 from certiformer.compiler.automata import FORMS, compile_automaton, load_automaton
 from certiformer.compiler.automata.log_depth import passes_for
 from certiformer.compiler.automata.store import RULES, automaton_files
+from certiformer.compiler.folder import computation_certificate
 from certiformer.errors import BadInput
+from certiformer.kernel.certificate import Outcome
+from certiformer.kernel.computation import check_computation
 from certiformer.target.automaton import Automaton
 from compiler.automata.random_automata import is_right, random_automaton, random_word, words
 

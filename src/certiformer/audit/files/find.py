@@ -13,8 +13,8 @@ from typing import Any
 from certiformer.audit.files.refused import PICKLES, pickle_sentence
 from certiformer.audit.files.safetensors_file import Places, check_index, read_headers, shards_of
 from certiformer.audit.files.tensors import TensorFiles
-from certiformer.certificate import parse_json
 from certiformer.errors import BadInput
+from certiformer.kernel.files import parse_json
 from certiformer.reading import read_regular
 
 INDEX, SINGLE, CONFIG = "model.safetensors.index.json", "model.safetensors", "config.json"

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from certiformer.audit.files.tensors import INTEGERS, WEIGHTS, TensorInfo
-from certiformer.certificate import parse_json
 from certiformer.errors import BadInput
+from certiformer.kernel.files import parse_json
 from certiformer.reading import read_regular, require_regular
 
 _TYPES = {

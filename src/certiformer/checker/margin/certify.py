@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from certiformer._version import __version__
-from certiformer.certificate import CIRCUIT, CONFIG, MODEL, PROGRAM, Certificate, Margin, Outcome, digest
 from certiformer.checker.margin.prove import MarginReport
+from certiformer.kernel.certificate import Certificate, Outcome
+from certiformer.kernel.files import CIRCUIT, CONFIG, MODEL, PROGRAM, digest
+from certiformer.kernel.steps import Margin
 
 ASSUMPTIONS = (
     "real arithmetic: none",
-    "run: any order of summation, fused or not; the model of one operation of checker.rounding",
+    "run: any order of summation, fused or not; the model of one operation of kernel.rounding",
     "run: exp(x) is 1 for |x| <= u/4, and x/1 is x",
 )
 

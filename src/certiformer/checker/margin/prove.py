@@ -19,10 +19,10 @@ from certiformer.checker.margin.tally import Tally
 from certiformer.checker.margin.variables import Variables
 from certiformer.checker.margin.walk import Walk
 from certiformer.checker.margin.weight_rows import Weights
-from certiformer.checker.rounding import FORMATS
 from certiformer.kernel.balls import working_precision
 from certiformer.kernel.meanings.rasp import Program
 from certiformer.kernel.refusal import Refused
+from certiformer.kernel.rounding import FORMATS
 from certiformer.kernel.weights import Tensor
 
 

@@ -22,12 +22,12 @@ from __future__ import annotations
 
 from flint import arb
 
-from certiformer.certificate import Ridges
 from certiformer.checker.ridges import LIPSCHITZ, Bend, Profile, Unit, units_of
 from certiformer.errors import BadInput
 from certiformer.kernel.balls import ZERO, Box, ball, exact
 from certiformer.kernel.problem import Problem, ProgramFunction
 from certiformer.kernel.refusal import Refused
+from certiformer.kernel.steps import Ridges
 from certiformer.target import RidgeSum, ridge_split
 
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from certiformer.certificate import CONFIG, MODEL, rounded_text
 from certiformer.checker.margin.circuit import Circuit
 from certiformer.compiled.files import CIRCUIT, PROGRAM
 from certiformer.compiled.realistic.basis import BASIS, Basis
@@ -22,6 +21,8 @@ from certiformer.compiled.realistic.rotate import rotation
 from certiformer.compiled.realistic.stream import Tensors, as_float64, as_stored, in_basis, is_conjugate
 from certiformer.compiler.driver import Compiled
 from certiformer.errors import BadInput
+from certiformer.kernel.files import CONFIG, MODEL
+from certiformer.kernel.numbers import rounded_text
 from certiformer.model.config import Config
 from certiformer.model.tensor_file import arrays_to_bytes
 from certiformer.rasp.graph import Graph

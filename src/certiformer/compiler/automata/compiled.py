@@ -31,7 +31,7 @@ from certiformer.model.schema import DTYPES
 from certiformer.target.automaton import Automaton
 
 if TYPE_CHECKING:
-    from certiformer.certificate import Certificate
+    from certiformer.kernel.certificate import Certificate
     from certiformer.model.transformer import Transformer
 
 MAX_LENGTH = 20_000

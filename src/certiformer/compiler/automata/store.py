@@ -6,10 +6,11 @@ from pathlib import Path
 
 import numpy as np
 
-from certiformer.certificate import AUTOMATON, Certificate, read_bytes
 from certiformer.compiler.automata.compiled import CompiledAutomaton
 from certiformer.compiler.folder import files_of, load_model, save_computation
 from certiformer.errors import BadInput
+from certiformer.kernel.certificate import Certificate
+from certiformer.kernel.files import AUTOMATON, read_bytes
 from certiformer.target.automaton import Automaton
 
 RULES = {

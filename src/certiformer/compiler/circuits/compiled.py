@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Int
 
-from certiformer.certificate import GATES, Certificate, read_bytes
 from certiformer.compiler.circuits.weights import START, decoder
 from certiformer.compiler.folder import files_of, load_model, save_computation
 from certiformer.compiler.stored import stored
 from certiformer.errors import BadInput
+from certiformer.kernel.certificate import Certificate
+from certiformer.kernel.files import GATES, read_bytes
 from certiformer.model.config import Config
 from certiformer.target.gates import Gates
 

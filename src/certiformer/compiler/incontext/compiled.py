@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Float
 
-from certiformer.certificate import LEARNER, Certificate, read_bytes
 from certiformer.compiler.folder import files_of, load_model, save_computation
 from certiformer.compiler.incontext.registry import module_of
 from certiformer.compiler.stored import stored
 from certiformer.errors import BadInput
+from certiformer.kernel.certificate import Certificate
+from certiformer.kernel.files import LEARNER, read_bytes
+from certiformer.kernel.meanings.learner import Learner, read_learner
 from certiformer.model.config import Config
-from certiformer.target.learner import Learner, read_learner
 
 if TYPE_CHECKING:
     from certiformer.model.transformer import Transformer

@@ -24,8 +24,8 @@ from certiformer.model.schema import DTYPES
 from certiformer.target.machine import MOVES, Machine
 
 if TYPE_CHECKING:
-    from certiformer.certificate import Certificate
     from certiformer.compiler.machines.passes import Tape
+    from certiformer.kernel.certificate import Certificate
     from certiformer.model.transformer import Transformer
 
 METHODS = ("near", "full", "cached")

@@ -15,10 +15,11 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from certiformer.certificate import MACHINE, Certificate
 from certiformer.compiler.folder import files_of, save_computation
 from certiformer.compiler.machines.simulate import Moment, Result, Simulation
 from certiformer.errors import BadInput
+from certiformer.kernel.certificate import Certificate
+from certiformer.kernel.files import MACHINE
 from certiformer.model.config import Config
 from certiformer.target.machine import MOVES, Machine, Transition
 

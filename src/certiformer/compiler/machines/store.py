@@ -6,13 +6,14 @@ from pathlib import Path
 
 import numpy as np
 
-from certiformer.certificate import MACHINE, Certificate, read_bytes
 from certiformer.compiler.folder import files_of, load_model, save_computation
 from certiformer.compiler.machines.chain_of_thought import ChainOfThought
 from certiformer.compiler.machines.compiled import CompiledMachine
 from certiformer.compiler.machines.decoder import Decoder
 from certiformer.compiler.machines.encoder_decoder import EncoderDecoder
 from certiformer.errors import BadInput
+from certiformer.kernel.certificate import Certificate
+from certiformer.kernel.files import MACHINE, read_bytes
 from certiformer.model.config import Config
 from certiformer.target.machine import Machine
 

@@ -1,1 +1,1 @@
-"""What sources mean, as definitions without inference: each module reads one stored source and says its value on a word."""
+"""What sources mean: one short definition each, which the kernel, its axioms and the compiler share."""

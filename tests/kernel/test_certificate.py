@@ -7,8 +7,10 @@ import random
 
 import pytest
 
-from certiformer.certificate import Boxes, Certificate, Outcome, Witness, canonical, digest
 from certiformer.errors import BadInput
+from certiformer.kernel.certificate import Certificate, Outcome, Witness
+from certiformer.kernel.files import canonical, digest
+from certiformer.kernel.steps import Boxes
 
 SEALS = {"config.json": "0" * 64, "model.safetensors": "1" * 64}
 CERTIFICATE = Certificate(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from certiformer.certificate import Outcome
+from certiformer.kernel.certificate import Outcome
 
 
 def test_only_a_proof_that_level_2_accepted_exits_with_0():

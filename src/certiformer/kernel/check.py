@@ -3,7 +3,8 @@
 Nothing that the search said is believed except what is claimed; every leaf, hypothesis, constant and witness is
 recomputed in ball arithmetic. The verdict is data: `proved` or `refuted` as claimed and confirmed, `undecided` where
 nothing is claimed, or `refused` with the reason when the evidence does not hold. Which kind of claim a folder makes is
-decided by its certificate. Files that break the code that reads them are refused as well.
+decided by its certificate. Files that break the code that reads them are refused as well. A field that says nothing in a
+kind of claim must be empty there: an unread field would be a claim that nobody checked.
 """
 
 from __future__ import annotations
@@ -11,22 +12,25 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 
 from flint import arb
 
-from certiformer.certificate import CERTIFICATE, DESCRIPTIONS, Boxes, Outcome, Witness, certificate_in, read_files
-from certiformer.checker.claim import Claim, ProgramClaim, read_claim
-from certiformer.checker.fields import claims_nothing, nothing_claimed, require_absent, require_lower, require_upper
-from certiformer.checker.pool import prove_boxes
-from certiformer.checker.rules import Refused, finite, prove, stated_bound
 from certiformer.errors import MALFORMED, BadInput
 from certiformer.isolation import code_inside
 from certiformer.kernel.axioms import axiom
 from certiformer.kernel.balls import ZERO, Box, ball, decimal, exact, larger
+from certiformer.kernel.certificate import Certificate, Outcome, Witness, certificate_in
+from certiformer.kernel.claim import Claim, ProgramClaim, read_claim
+from certiformer.kernel.files import CERTIFICATE, DESCRIPTIONS, read_files
 from certiformer.kernel.points import FiniteProblem
 from certiformer.kernel.problem import Problem
+from certiformer.kernel.refusal import Refused
+from certiformer.kernel.rules import prove, prove_finite, stated_bound
+from certiformer.kernel.steps import Boxes
 from certiformer.kernel.taylor import bounds
+from certiformer.kernel.workers import prove_boxes
 
 Progress = Callable[[int, int], None]
 
@@ -89,9 +93,7 @@ def check_files(files: Mapping[str, bytes], *, workers: int | None = None, progr
 
 def _judge(files: Mapping[str, bytes], workers: int | None, progress: Progress | None) -> Verdict:
     if certificate_in(files).subject in DESCRIPTIONS:
-        from certiformer.checker.computation import decide_computation
-
-        return decide_computation(files)
+        return import_module("certiformer.kernel.computation").decide_computation(files)
     claim = read_claim(files)
     if isinstance(claim, ProgramClaim):
         return _decide_program(claim)
@@ -119,9 +121,7 @@ def _decide_program(claim: ProgramClaim) -> Verdict:
 def _decide(claim: Claim, files: Mapping[str, bytes], workers: int | None, progress: Progress | None) -> Verdict:
     certificate = claim.certificate
     if certificate.run_error is not None:  # loaded here: no other claim rests on the rounding of runs
-        from certiformer.checker.run_claim import confirm_run_error
-
-        confirm_run_error(claim, files, certificate.run_error)
+        import_module("certiformer.checker.run_claim").confirm_run_error(claim, files, certificate.run_error)
     lower = None if certificate.witness is None else error_lower(claim.problem, certificate.witness)
     shown = None if lower is None else decimal(lower, up=False)
     require_lower(certificate, lower)
@@ -141,7 +141,7 @@ def _decide(claim: Claim, files: Mapping[str, bytes], workers: int | None, progr
         return prove_boxes(claim, files, node, problem, path, limit, workers, progress)
 
     if isinstance(claim.problem, FiniteProblem):
-        upper = finite.prove(certificate.proof, claim.problem, progress)
+        upper = prove_finite(certificate.proof, claim.problem, progress)
         if not upper <= stated_bound(certificate.proof):
             raise Refused(f"the proof claims {certificate.proof.bound} but only about {float(upper):.6g} is proved")
     else:
@@ -173,3 +173,52 @@ def error_lower(problem: Problem | FiniteProblem, witness: Witness) -> arb:
     if not lower.is_finite():
         raise Refused("the error at the recorded witness could not be enclosed")
     return lower
+
+
+# The fields of a certificate beside its proof, compared with what was proved.
+
+
+def require_absent(certificate: Certificate, *names: str) -> None:
+    """Refuse fields that have no meaning in this kind of claim."""
+    for name in names:
+        if getattr(certificate, name) is not None:
+            raise Refused(f"the certificate states the field {name}, which such a claim does not have")
+
+
+def require_upper(certificate: Certificate, proved: arb | None) -> None:
+    """The stated upper bound is not below the proved one; without a proof there is none."""
+    if certificate.upper is None:
+        return
+    if proved is None:
+        raise Refused("the certificate states an upper bound of the error but claims no proof")
+    if not proved <= ball(exact(certificate.upper)):
+        raise Refused(f"the certificate states an error of at most {certificate.upper}, which is not proved")
+
+
+def require_lower(certificate: Certificate, proved: arb | None) -> None:
+    """The stated lower bound, and the error that the witness is said to have, are not above what the witness proves."""
+    witness = certificate.witness
+    if witness is None or proved is None:
+        return require_absent(certificate, "lower")
+    for text in (witness.error, certificate.lower or "0"):
+        if not ball(exact(text)) <= proved:
+            raise Refused(f"the certificate states an error of at least {text}, which its witness does not have")
+
+
+def claims_nothing(certificate: Certificate) -> bool:
+    """Whether the certificate leaves its claim undecided; what then remains of it must not state a proof.
+
+    That a claim is invalid is said before there is a transformer, and no folder can show it.
+    """
+    if certificate.outcome is Outcome.INVALID:
+        raise Refused("the certificate calls its claim invalid, which a folder with a transformer cannot show")
+    if certificate.outcome is Outcome.UNDECIDED:
+        require_absent(certificate, "upper")
+        return True
+    return False
+
+
+def nothing_claimed(certificate: Certificate) -> str:
+    """What the checker says about a claim that its certificate leaves undecided."""
+    reason = certificate.reason
+    return f"nothing is claimed (recorded, not checked: {reason})" if reason else "nothing is claimed"

@@ -16,7 +16,7 @@ they are printed as recorded only. A field of neither sort cannot be read (`Cert
 
 `run_error` is a second claim, made only where the field is present: at every point of the box whose coordinates are
 numbers of the stored dtype, or at every sequence over the alphabet, a run in that dtype differs from T by at most this
-much (what counts as a run: `checker.rounding`).
+much (what counts as a run: `kernel.rounding`).
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from certiformer.certificate import tree
-from certiformer.certificate.outcome import Outcome
 from certiformer.errors import BadInput
+from certiformer.kernel import steps
 from certiformer.kernel.files import (
     BASIS,
     CERTIFICATE,
@@ -52,6 +52,49 @@ COMPARED = ("epsilon", "outcome", "seals", "upper", "lower", "witness", "proof",
 RECORDED = ("level", "method", "reason", "apriori", "assumptions", "versions", "seconds")
 MAX_TEXT, MAX_TEXTS = 20_000, 1_000  # characters of one text, texts of one field
 LARGEST = 10**300  # of a stated number, so that it can be drawn and printed
+
+
+class Outcome(Enum):
+    """What is known about a claim sup |T - f| <= epsilon.
+
+    >>> Outcome.REFUTED.value, Outcome.REFUTED.explanation
+    ('refuted', 'a point of the domain where the error exceeds epsilon was found and verified')
+    """
+
+    PROVED = "proved"
+    REFUTED = "refuted"
+    UNDECIDED = "undecided"
+    INVALID = "invalid"
+
+    @property
+    def explanation(self) -> str:
+        return _EXPLANATIONS[self]
+
+    def exit_code(self, level: int) -> int:
+        """0 only for a proof that level 2 accepted; 1 refuted; 2 invalid; 3 undecided or level 1 only."""
+        if self is Outcome.PROVED:
+            return 0 if level == 2 else 3
+        return {Outcome.REFUTED: 1, Outcome.INVALID: 2, Outcome.UNDECIDED: 3}[self]
+
+    def word(self, level: int, *, checked: bool) -> str:
+        """The one word for an outcome: *certified* is said only by whoever saw the checker accept.
+
+        >>> Outcome.PROVED.word(2, checked=True), Outcome.PROVED.word(2, checked=False)
+        ('certified', 'proved, as recorded')
+        """
+        if self is not Outcome.PROVED:
+            return self.value
+        if level < 2:
+            return "proved (numerical)"
+        return "certified" if checked else "proved, as recorded"
+
+
+_EXPLANATIONS = {
+    Outcome.PROVED: "the error is at most epsilon at every point of the domain",
+    Outcome.REFUTED: "a point of the domain where the error exceeds epsilon was found and verified",
+    Outcome.UNDECIDED: "neither a proof nor a counterexample was found within the budget",
+    Outcome.INVALID: "an assumption of the claim is violated, for instance the target is singular on the domain",
+}
 
 
 @dataclass(frozen=True)
@@ -89,7 +132,7 @@ class Certificate:
     upper: str | None = None
     lower: str | None = None
     witness: Witness | None = None
-    proof: tree.Node | None = None
+    proof: steps.Node | None = None
     reason: str = ""
     apriori: str | None = None
     run_error: str | None = None
@@ -112,7 +155,7 @@ class Certificate:
         data["outcome"] = self.outcome.value
         data["assumptions"] = list(self.assumptions)
         data["witness"] = None if self.witness is None else self.witness.to_json()
-        data["proof"] = None if self.proof is None else tree.to_json(self.proof)
+        data["proof"] = None if self.proof is None else steps.to_json(self.proof)
         if self.run_error is None:
             del data["run_error"]  # absent, not null: a claim has one file, and files from before the field stay valid
         data["sha256"] = digest(canonical(data))
@@ -143,7 +186,7 @@ class Certificate:
         values = {name: data[name] for name in names if name in data}
         values["outcome"] = _outcome(data["outcome"])
         values["witness"] = None if data["witness"] is None else Witness.from_json(data["witness"])
-        values["proof"] = None if data["proof"] is None else tree.from_json(data["proof"])
+        values["proof"] = None if data["proof"] is None else steps.from_json(data["proof"])
         for name in names & set(data):
             if name not in (*COMPARED, *RECORDED) or not _well_formed(name, data[name]):
                 raise BadInput(f"the field {name} of certificate.json has the wrong type or size")

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from certiformer.certificate import Boxes, Triangle
-from certiformer.checker.rules import Refused, prove
 from certiformer.kernel.balls import working_precision
+from certiformer.kernel.refusal import Refused
+from certiformer.kernel.rules import prove
+from certiformer.kernel.steps import Boxes, Triangle
 from certiformer.target import parse_formula
 from kernel.test_cover import local, problem_of
 

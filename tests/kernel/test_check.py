@@ -13,13 +13,16 @@ import pytest
 from flint import arb
 
 import certiformer
-from certiformer.certificate import Boxes, Outcome, Triangle, read_files
-from certiformer.checker import check, pool
-from certiformer.checker.claim import read_claim
-from certiformer.checker.worker import send_files
 from certiformer.errors import BadInput
 from certiformer.isolation import WORKER, command, environment
+from certiformer.kernel import workers
 from certiformer.kernel.balls import decimal
+from certiformer.kernel.certificate import Outcome
+from certiformer.kernel.check import check
+from certiformer.kernel.claim import read_claim
+from certiformer.kernel.files import read_files
+from certiformer.kernel.steps import Boxes, Triangle
+from certiformer.kernel.workers import send_files
 from certiformer.model import Attention, Block, Config, FeedForward, Heads, Input, Readout, Transformer
 from certiformer.target import parse_formula
 from certiformer.target.floating import as_jax
@@ -154,14 +157,14 @@ def test_a_folder_exchanged_between_reading_and_proving_changes_nothing(many_lea
         (folder / name).write_bytes(data)
     hard = target_of("x1 + exp(-1e9*(x1 - 0.7001)**2)", "[0,1]")
     reseal(folder, target=hard)
-    real = pool.subprocess.Popen
+    real = workers.subprocess.Popen
 
     def exchanging(command, **options):
         for name, data in originals.items():
             (folder / name).write_bytes(data)
         return real(command, **options)
 
-    monkeypatch.setattr(pool.subprocess, "Popen", exchanging)
+    monkeypatch.setattr(workers.subprocess, "Popen", exchanging)
     verdict = check(folder, workers=2)
     assert verdict.outcome == "refused"
     assert "could only be bounded" in verdict.reason
@@ -169,12 +172,12 @@ def test_a_folder_exchanged_between_reading_and_proving_changes_nothing(many_lea
 
 
 def test_dead_workers_are_no_proof(many_leaves, monkeypatch):
-    real = pool.subprocess.Popen
+    real = workers.subprocess.Popen
 
     def dying(command, **options):
         return real([command[0], "-c", "import sys; sys.stdin.readline()"], **options)
 
-    monkeypatch.setattr(pool.subprocess, "Popen", dying)
+    monkeypatch.setattr(workers.subprocess, "Popen", dying)
     verdict = check(many_leaves, workers=2)
     assert verdict.outcome == "refused"
     assert "died" in verdict.reason
@@ -193,9 +196,11 @@ def test_dead_workers_are_no_proof(many_leaves, monkeypatch):
     ],
 )
 def test_a_worker_that_answers_nonsense_is_no_proof(many_leaves, monkeypatch, answer):
-    real = pool.subprocess.Popen
+    real = workers.subprocess.Popen
     code = f"import sys\nfor line in sys.stdin: print({answer!r}, flush=True)"
-    monkeypatch.setattr(pool.subprocess, "Popen", lambda command, **options: real([command[0], "-c", code], **options))
+    monkeypatch.setattr(
+        workers.subprocess, "Popen", lambda command, **options: real([command[0], "-c", code], **options)
+    )
     assert check(many_leaves, workers=2).outcome == "refused"
 
 

@@ -11,20 +11,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from certiformer.certificate import (
-    BASIS,
-    CIRCUIT,
-    CONFIG,
-    LEAVES,
-    MODEL,
-    PROGRAM,
-    TARGET,
-    Certificate,
-    certificate_in,
-    digest,
-)
 from certiformer.kernel.affine_softmax import as_prototypes
 from certiformer.kernel.balls import BallDomain, working_precision
+from certiformer.kernel.certificate import Certificate, certificate_in
+from certiformer.kernel.files import BASIS, CIRCUIT, CONFIG, LEAVES, MODEL, PROGRAM, TARGET, digest
 from certiformer.kernel.network import Network
 from certiformer.kernel.points import FiniteProblem, PointNetwork
 from certiformer.kernel.problem import Function, Problem, ProgramFunction

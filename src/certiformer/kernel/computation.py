@@ -15,25 +15,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from certiformer.certificate import (
-    CONFIG,
-    DESCRIPTIONS,
-    MODEL,
-    Certificate,
-    Outcome,
-    Theorem,
-    certificate_in,
-    decimal_text,
-    digest,
-    read_files,
-)
-from certiformer.checker.check import Verdict
-from certiformer.checker.claim import content
-from certiformer.checker.fields import claims_nothing, nothing_claimed, require_absent
 from certiformer.errors import BadInput
 from certiformer.kernel.axioms import AXIOMS, axiom
 from certiformer.kernel.balls import exact
+from certiformer.kernel.certificate import Certificate, Outcome, certificate_in
+from certiformer.kernel.check import Verdict, claims_nothing, nothing_claimed, require_absent
+from certiformer.kernel.claim import content
+from certiformer.kernel.files import CONFIG, DESCRIPTIONS, MODEL, digest, read_files
+from certiformer.kernel.numbers import decimal_text
 from certiformer.kernel.refusal import Refused
+from certiformer.kernel.steps import Theorem
 
 Files = Mapping[str, bytes]
 
@@ -50,21 +41,6 @@ class Finding:
     reason: str
     parameters: Mapping[str, int | str] = field(default_factory=dict)
     bound: str = "0"
-
-
-def computation_certificate(rule: str, files: Files) -> Certificate:
-    """The certificate of the files: proved at level 2, or undecided with the checker's reason."""
-    description, method = AXIOMS[rule], f"compile, {rule}"
-    seals = {name: digest(files[name]) for name in (MODEL, CONFIG, description)}
-    try:
-        found = _module(rule).find(files)
-    except (Refused, BadInput) as refusal:
-        proof = Theorem("0", rule, {})
-        return Certificate("0", Outcome.UNDECIDED, 0, seals, method=method, proof=proof, reason=str(refusal))
-    proof = Theorem(found.bound, rule, dict(found.parameters))
-    return Certificate(
-        found.bound, Outcome.PROVED, 2, seals, method=method, upper=found.bound, proof=proof, reason=found.reason
-    )
 
 
 def check_computation(directory: str | Path) -> Verdict:

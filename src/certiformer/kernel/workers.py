@@ -1,8 +1,9 @@
 """Box leaves on all cores: the tree is cut into pieces that worker processes check independently.
 
-Workers are isolated interpreters (`certiformer.isolation`) that run the same code and answer one line of JSON a piece. They
-are sent the bytes that this process has read and never open the folder: they prove what was read here, also when the folder
-changes while it is being checked, and import nothing from it. Small trees are checked in this process.
+Workers are isolated interpreters (`certiformer.isolation`) that run `main` below. They are sent the bytes that this process
+has read and never open the folder: they prove what was read here, also when the folder changes while it is being checked,
+and import nothing from it. On standard input come a line of JSON with the names and sizes of the files, their bytes, and
+then one JSON request a line; on standard output goes one JSON answer a line. Small trees are checked in this process.
 """
 
 from __future__ import annotations
@@ -10,21 +11,24 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 from collections.abc import Callable, Mapping
 from threading import Thread
-from typing import BinaryIO, cast
+from typing import Any, BinaryIO, cast
 
 from flint import arb
 
-from certiformer.certificate import Boxes
-from certiformer.checker.claim import Claim
-from certiformer.checker.rules import Refused
-from certiformer.checker.worker import send_files
+from certiformer.errors import BadInput
 from certiformer.isolation import WORKER, command, environment
 from certiformer.kernel.balls import largest
+from certiformer.kernel.claim import Claim, read_claim
 from certiformer.kernel.cover import prove_piece
+from certiformer.kernel.points import FiniteProblem
 from certiformer.kernel.problem import Problem
+from certiformer.kernel.refusal import Refused
+from certiformer.kernel.rules import stated_bound, subproblems
 from certiformer.kernel.splits import LEAF, root, subtrees
+from certiformer.kernel.steps import Boxes, Inner
 
 SMALL = 400  # leaves: below this, starting processes costs more than it saves
 MAX_WORKERS = 64
@@ -127,3 +131,79 @@ def _start() -> subprocess.Popen[bytes]:
         )
     except OSError as error:
         raise Refused(f"no worker process of the checker can be started: {error.strerror}") from None
+
+
+# What a worker does.
+
+
+def send_files(stream: BinaryIO, files: Mapping[str, bytes]) -> None:
+    """What a worker reads first."""
+    stream.write(json.dumps({name: len(data) for name, data in files.items()}).encode() + b"\n")
+    for data in files.values():
+        stream.write(data)
+    stream.flush()
+
+
+def receive_files(stream: BinaryIO) -> dict[str, bytes] | None:
+    """The inverse of `send_files`; None where whoever started this process ended before it sent everything."""
+    header = stream.readline()
+    if not header.endswith(b"\n"):
+        return None
+    sizes = json.loads(header)
+    files = {name: stream.read(size) for name, size in sizes.items()}
+    return files if {name: len(data) for name, data in files.items()} == sizes else None
+
+
+def _descend(claim: Claim, path: list[int]) -> tuple[Boxes, Problem]:
+    """The boxes node at `path` of the proof tree, and what it speaks of."""
+    node, problem = claim.certificate.proof, claim.problem
+    if isinstance(problem, FiniteProblem):
+        raise Refused("a claim about a finite set of rows has no boxes")
+    for position in path:
+        if not isinstance(node, Inner):
+            raise Refused("the request names a node of the proof tree that does not exist")
+        problem = subproblems(node, problem)[0][position]
+        node = node.children[position]
+    if not isinstance(node, Boxes):
+        raise Refused("the request names a node of the proof tree that has no boxes")
+    return node, problem
+
+
+def _answer(node: Boxes, problem: Problem, request: dict[str, Any]) -> dict[str, Any]:
+    """Check one piece."""
+    cell = tuple((m, k) for m, k in request["cell"])
+    count = 0
+
+    def tick(leaves: int) -> None:
+        nonlocal count
+        count += leaves
+
+    local = problem.restrict(problem.domain.box(cell))
+    upper = prove_piece(local, cell, bytes.fromhex(request["tree"]), node.order, stated_bound(node), tick)
+    mantissa, exponent = upper.man_exp()
+    return {"upper": [str(mantissa), str(exponent)], "leaves": count}
+
+
+def main() -> None:
+    """The worker: the files, then one JSON request a line in, one JSON answer a line out."""
+    files = receive_files(sys.stdin.buffer)
+    if files is None:
+        return
+    try:
+        claim = read_claim(files)
+        if not isinstance(claim, Claim):
+            raise Refused("a claim about a compiled program has no boxes")
+    except (Refused, BadInput) as problem:
+        print(json.dumps({"refused": str(problem)}), flush=True)
+        return
+    known: dict[tuple[int, ...], tuple[Boxes, Problem]] = {}
+    for line in sys.stdin.buffer:
+        request = json.loads(line)
+        path = tuple(request["path"])
+        try:
+            if path not in known:
+                known[path] = _descend(claim, request["path"])
+            answer = _answer(*known[path], request)
+        except (Refused, BadInput) as problem:
+            answer = {"refused": str(problem)}
+        print(json.dumps(answer), flush=True)
