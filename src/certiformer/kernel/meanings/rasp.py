@@ -14,7 +14,7 @@ import json
 import math
 import operator
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -58,7 +58,7 @@ def is_number(value: Value) -> bool:
     return type(value) is float or is_exact(value)
 
 
-exact = Fraction  # the number that a numerical value is; a float is the binary fraction it stores
+exact: Callable[[Any], Fraction] = Fraction  # the number that a value is; a float is the binary fraction it stores
 
 
 def settled(result: Any) -> Value:
@@ -204,7 +204,7 @@ READS |= {"map": ("s", "ss"), "width": ("p",), "aggregate": ("ps",)}  # sequence
 READS |= {"select": ("ss",), "and": ("pp",), "or": ("pp",), "not": ("p",)}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # Python's == takes True for 1
 class Proposal:
     """The values that the file lists for a node, whether it may be undefined, and what is said where there is no list."""
 
@@ -218,7 +218,7 @@ class Proposal:
         return {identity(value): place for place, value in enumerate(self.listed or ())}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Node:
     """One step of a program. `constant`: a fill, a default, or whether the length is checked and what is written."""
 
@@ -227,7 +227,7 @@ class Node:
     function: Operator | Affine | Table | str | None
     constant: Any
     values: Proposal | None  # None for a selector
-    name: str = field(compare=False)
+    name: str
 
     def written(self, length: int) -> tuple:
         """What is written down, for an input of this length."""
@@ -236,7 +236,7 @@ class Node:
         return self.constant[1:]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Program:
     """A program for words of 1 to `length` tokens of `vocab`."""
 

@@ -6,9 +6,9 @@ import json
 
 import pytest
 
+from certiformer.checker.margin.circuit import Circuit, as_rational, rational
 from certiformer.compiler.driver import compile_program
 from certiformer.errors import BadInput
-from certiformer.rasp.circuit import Circuit, as_rational, rational
 from certiformer.rasp.library import catalogue
 
 TEXT = compile_program(catalogue()["reverse"].make(), {"a", "b"}, 4).circuit.to_text()
@@ -33,7 +33,7 @@ def test_a_circuit_survives_the_file():
 @pytest.mark.parametrize(
     ("path", "value"),
     [
-        (["format"], "certiformer-circuit-2"),
+        (["format"], "certiformer-circuit-3"),
         (["causal"], 0),
         (["cells", 0, "coordinate"], "1"),
         (["cells", 0, "node"], True),
@@ -71,6 +71,12 @@ def test_a_circuit_survives_the_file():
         (["output", "kind"], "guess"),
         (["output", "reads"], [10_000]),
         (["lines"], {"0": 1}),
+        (["lemmas"], {}),
+        (["lemmas", 0], "same"),
+        (["lemmas", 0], ["same"]),
+        (["lemmas", 0], [3, 3]),
+        (["lemmas", 0, 1], -1),
+        (["lemmas", 0, 1], True),
     ],
 )
 def test_a_file_that_we_would_not_write_is_refused(path, value):
@@ -87,3 +93,8 @@ def test_another_spelling_is_refused():
 
 def test_numbers_are_written_in_one_way():
     assert [as_rational(rational(x)) for x in (3, "-1/3")] == [3, "-1/3"]
+
+
+def test_a_file_of_an_earlier_version_says_what_to_do():
+    with pytest.raises(BadInput, match="compile the program again"):
+        Circuit.from_text(changed(["format"], "certiformer-circuit-1"))

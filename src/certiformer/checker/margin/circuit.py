@@ -1,6 +1,6 @@
 """`circuit.json`: what each residual coordinate, head and hidden unit of a compiled transformer computes.
 
-It is ground truth for people and a *witness* for the checker, which believes none of it: every statement is verified
+It is ground truth for people and a *witness* for the rule margin, which believes none of it: every statement is verified
 from the weights and from `program.json`. The words:
 
 * A *cell* is a residual coordinate over some span of sub-layers. At every data position it holds `feature(v)`, v the value
@@ -11,23 +11,22 @@ from the weights and from `program.json`. The words:
 * A head *reads* (the mean of a value over the selected positions, the default where there is none) or measures a
   *width* (1 / (1 + number of selected positions), by counting the beginning-of-sequence token as selected).
 * Units form a *table* (one cell from others) or *clear* a cell that is no longer needed.
-
-Standard library only.
+* *Lemmas* name the facts about several positions that are used, and the nodes that they speak of (`lemmas`).
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from fractions import Fraction
 from math import gcd
+from types import NoneType
 from typing import Any
 
 from certiformer.errors import BadInput
 
-FORMAT = "certiformer-circuit-1"
+FORMAT = "certiformer-circuit-2"
 EMBEDDING, ATTENTION, FFN = "embedding", "attention", "ffn"
 
 Rational = int | str  # 3, or "1/3"
@@ -120,6 +119,7 @@ class Circuit:
     units: tuple[UnitRole, ...]
     identities: tuple[Identity, ...]
     output: Output
+    lemmas: tuple[tuple[str | int, ...], ...] = ()
     lines: dict[str, str] = field(default_factory=dict)  # node number -> where the source says it, for people
 
     def to_text(self) -> str:
@@ -132,11 +132,17 @@ class Circuit:
         """Read the file; anything that `to_text` would not write is refused."""
         try:
             content = text.decode("ascii") if isinstance(text, bytes) else text
-            circuit = _read(json.loads(content))
-            same = circuit.to_text() == content
-        except (ValueError, RecursionError, _Malformed):  # no ASCII, no JSON, nested too deeply, or no circuit
-            raise BadInput("the circuit file has not the structure of one") from None
-        if not same:
+            data = json.loads(content)
+            if type(data) is dict and data.get("format") == "certiformer-circuit-1":
+                raise BadInput("the circuit file is of an earlier version; compile the program again")
+            circuit = _circuit(data) if _fits(data, _CIRCUIT) else None
+        except (ValueError, RecursionError) as problem:  # no ASCII, no JSON, or nested too deeply
+            if isinstance(problem, BadInput):
+                raise
+            circuit = None
+        if circuit is None:
+            raise BadInput("the circuit file has not the structure of one")
+        if circuit.to_text() != content:
             raise BadInput("the circuit file is not in its canonical form")
         return circuit
 
@@ -163,140 +169,95 @@ def as_rational(number: Fraction | int) -> Rational:
 
 
 # --- reading ----------------------------------------------------------------------------------------------------------
+#
+# A form is a type (exactly this one, so that a truth value is no integer), a tuple of alternatives, a list with the form of
+# all its entries, a dict with the forms of all its fields, or a function that says whether the data fit.
 
-LARGEST_BITS = 4_096  # of a numerator or denominator, as in `value`
-
-Reader = Callable[[Any], Any]  # the value of a field; raises `_Malformed` for anything else
-
-
-class _Malformed(Exception):
-    """A field that is not what the format says."""
-
-
-def _is(kind: type) -> Reader:
-    def read(data: Any) -> Any:
-        if type(data) is not kind:  # a truth value is no integer
-            raise _Malformed
-        return data
-
-    return read
-
-
-def _number(data: Any) -> Rational:
-    """An integer, or a fraction p/q in lowest terms that is none."""
-    if type(data) is int:
-        numbers = [data]
-    elif type(data) is str and (parts := _FRACTION.fullmatch(data)):
-        numbers = [int(part) for part in parts.groups()]
-        if numbers[1] == 1 or gcd(*numbers) != 1:
-            raise _Malformed
-    else:
-        raise _Malformed
-    if any(number.bit_length() > LARGEST_BITS for number in numbers):
-        raise _Malformed
-    return data
-
-
+LARGEST_BITS = 4_096  # of a numerator or denominator
 _FRACTION = re.compile(r"(-?[1-9][0-9]{0,1299})/([1-9][0-9]{0,1299})")
 
 
-def _natural(data: Any) -> int:
-    if type(data) is not int or data < 0:
-        raise _Malformed
-    return data
+def _fits(data: Any, form: Any) -> bool:
+    """Whether data have a form."""
+    if isinstance(form, type):
+        return type(data) is form
+    if isinstance(form, tuple):
+        return any(_fits(data, one) for one in form)
+    if isinstance(form, list):
+        return type(data) is list and all(_fits(entry, form[0]) for entry in data)
+    if isinstance(form, dict):
+        return type(data) is dict and set(data) == set(form) and all(_fits(data[name], form[name]) for name in form)
+    return form(data)
 
 
-def _one_of(*words: str) -> Reader:
-    def read(data: Any) -> str:
-        if type(data) is not str or data not in words:
-            raise _Malformed
-        return data
-
-    return read
+def _natural(data: Any) -> bool:
+    return type(data) is int and data >= 0
 
 
-def _optional(inner: Reader) -> Reader:
-    return lambda data: None if data is None else inner(data)
+def _rational(data: Any) -> bool:
+    """An integer, or a fraction p/q in lowest terms that is none."""
+    parts = [data] if type(data) is int else []
+    if type(data) is str and (match := _FRACTION.fullmatch(data)):
+        parts = [int(part) for part in match.groups()]
+        if parts[1] == 1 or gcd(*parts) != 1:
+            return False
+    return bool(parts) and all(part.bit_length() <= LARGEST_BITS for part in parts)
 
 
-def _tuple_of(inner: Reader) -> Reader:
-    return lambda data: tuple(map(inner, _is(list)(data)))
+def _one_of(*words: str) -> Any:
+    return lambda data: type(data) is str and data in words
 
 
-def _pair(first: Reader, second: Reader) -> Reader:
-    def read(data: Any) -> tuple[Any, Any]:
-        if type(data) is not list or len(data) != 2:
-            raise _Malformed
-        return first(data[0]), second(data[1])
-
-    return read
+def _sub_layer(data: Any) -> bool:
+    right = type(data) is list and len(data) == 2
+    return right and _natural(data[0]) and _one_of(EMBEDDING, ATTENTION, FFN)(data[1])
 
 
-def _record(kind: Callable[..., Any], fields: dict[str, Reader]) -> Reader:
-    def read(data: Any) -> Any:
-        if type(data) is not dict or set(data) != set(fields):
-            raise _Malformed
-        return kind(**{name: inner(data[name]) for name, inner in fields.items()})
-
-    return read
+def _term(data: Any) -> bool:
+    return type(data) is list and len(data) == 2 and _rational(data[0]) and _natural(data[1])
 
 
-def _texts(data: Any) -> dict[str, str]:
-    return {name: _is(str)(text) for name, text in _is(dict)(data).items()}
+def _lemma(data: Any) -> bool:
+    return type(data) is list and len(data) > 1 and type(data[0]) is str and all(map(_natural, data[1:]))
 
 
-_INTEGERS = _tuple_of(_natural)
-_SUB_LAYER = _pair(_natural, _one_of(EMBEDDING, ATTENTION, FFN))
+_NUMBERS, _FEATURE, _MAYBE = [_natural], ([_rational], NoneType), (_rational, NoneType)
 _CELL = {
-    "name": _is(str),
+    "name": str,
     "node": _natural,
     "coordinate": _natural,
-    "written": _SUB_LAYER,
-    "cleared": _optional(_SUB_LAYER),
-    "feature": _optional(_tuple_of(_number)),
-    "undefined": _optional(_number),
-    "at_start": _number,
-    "or_more": _is(bool),
+    "written": _sub_layer,
+    "cleared": (_sub_layer, NoneType),
 }
-_HEAD = {
-    **dict.fromkeys(("block", "group", "head", "selector", "node"), _natural),
-    "kind": _one_of("read", "width"),
-    **dict.fromkeys(("queries", "keys", "values", "writes"), _INTEGERS),
-}
-_UNITS = {
-    **dict.fromkeys(("block", "first", "count"), _natural),
-    "kind": _one_of("table", "clear"),
-    **dict.fromkeys(("cells", "reads"), _INTEGERS),
-}
-_IDENTITY = {"node": _natural, "terms": _tuple_of(_pair(_number, _natural)), "offset": _number}
-_OUTPUT = {
-    "kind": _one_of("logits", "number"),
-    "reads": _INTEGERS,
-    "feature": _optional(_tuple_of(_number)),
-    "undefined": _optional(_number),
-}
-_CIRCUIT = {
-    "format": _one_of(FORMAT),
-    "extended": _is(str),
-    "causal": _is(bool),
-    "cells": _tuple_of(_record(Cell, _CELL)),
-    "heads": _tuple_of(_record(HeadRole, _HEAD)),
-    "units": _tuple_of(_record(UnitRole, _UNITS)),
-    "identities": _tuple_of(_record(Identity, _IDENTITY)),
-    "output": _record(Output, _OUTPUT),
-    "lines": _texts,
-}
+_CELL |= {"feature": _FEATURE, "undefined": _MAYBE, "at_start": _rational, "or_more": bool}
+_HEAD = dict.fromkeys(("block", "group", "head", "selector", "node"), _natural) | {"kind": _one_of("read", "width")}
+_HEAD |= dict.fromkeys(("queries", "keys", "values", "writes"), _NUMBERS)
+_UNITS = {"block": _natural, "first": _natural, "count": _natural, "kind": _one_of("table", "clear")}
+_UNITS |= {"cells": _NUMBERS, "reads": _NUMBERS}
+_OUTPUT = {"kind": _one_of("logits", "number"), "reads": _NUMBERS, "feature": _FEATURE, "undefined": _MAYBE}
+_CIRCUIT = {"format": _one_of(FORMAT), "extended": str, "causal": bool, "output": _OUTPUT, "lemmas": [_lemma]}
+_CIRCUIT |= {"cells": [_CELL], "heads": [_HEAD], "units": [_UNITS]}
+_CIRCUIT |= {"identities": [{"node": _natural, "terms": [_term], "offset": _rational}]}
+_CIRCUIT |= {"lines": lambda data: type(data) is dict and all(type(text) is str for text in data.values())}
 
 
-def _read(data: Any) -> Circuit:
-    """The circuit of these data; raises `_Malformed` unless every field has its type, and every cell named exists."""
+def _circuit(data: dict[str, Any]) -> Circuit | None:
+    """The circuit of data that fit; None where a cell is named that there is not."""
+    kinds = {"cells": Cell, "heads": HeadRole, "units": UnitRole, "identities": Identity}
+    fields = {name: tuple(kind(**_frozen(entry)) for entry in data[name]) for name, kind in kinds.items()}
+    plain = {name: data[name] for name in ("extended", "causal", "lines")}
+    lemmas = tuple(map(tuple, data["lemmas"]))
+    circuit = Circuit(**fields, **plain, lemmas=lemmas, output=Output(**_frozen(data["output"])))  # type: ignore[arg-type]
+    named = [circuit.output.reads]
+    named += [cells for role in circuit.heads for cells in (role.queries, role.keys, role.values, role.writes)]
+    named += [cells for role in circuit.units for cells in (role.cells, role.reads)]
+    return None if any(number >= len(circuit.cells) for cells in named for number in cells) else circuit
 
-    found: Circuit = _record(lambda **fields: Circuit(**{k: x for k, x in fields.items() if k != "format"}), _CIRCUIT)(
-        data
-    )
-    named = [found.output.reads]
-    named += [cells for role in found.heads for cells in (role.queries, role.keys, role.values, role.writes)]
-    named += [cells for role in found.units for cells in (role.cells, role.reads)]
-    if any(number >= len(found.cells) for cells in named for number in cells):
-        raise _Malformed
-    return found
+
+def _frozen(fields: dict[str, Any]) -> dict[str, Any]:
+    """The same with tuples instead of lists."""
+
+    def tuples(x: Any) -> Any:
+        return tuple(map(tuples, x)) if type(x) is list else x
+
+    return {name: tuples(x) for name, x in fields.items()}
