@@ -23,10 +23,10 @@ from certiformer import axioms
 from certiformer.compiler.machines.examples import INCREMENT
 from certiformer.kernel.axioms import AXIOMS
 from certiformer.kernel.files import DESCRIPTIONS
+from certiformer.kernel.meanings.learner import KINDS
+from certiformer.kernel.meanings.sequence_maps import MAPS
 from certiformer.target.anything import any_target_from_text, sentence_of
 from certiformer.target.files import FORMAT as PROGRAM_FORMAT
-from certiformer.target.learner import KINDS
-from certiformer.target.sequence_maps import MAPS
 from certiformer.target.table import TABLE_FORMAT
 from certiformer.target.teacher import FORMAT as TEACHER_FORMAT
 from cli.sentence_numbers import Wanted, Within, mismatch, numbers_of

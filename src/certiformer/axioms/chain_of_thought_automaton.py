@@ -80,23 +80,23 @@ from certiformer.kernel.refusal import Refused
 from certiformer.kernel.rounding import FORMATS
 from certiformer.kernel.weights import Tensor, read_model
 from certiformer.target.automaton import Automaton
-from certiformer.theorem import Assumption, Theorem
 
-THEOREM = Theorem(
-    id="axioms.chain_of_thought_automaton",
-    title="A one-block decoder runs a finite automaton in one written state per symbol, exactly, for every word.",
-    kind="exact",
-    sources=("classical", "merrill2024"),
-    verb="compile",
-    assumptions=(
-        Assumption("form", "one block of one causal softmax head and ReLU units, a table of position codes", "checked"),
-        Assumption("weights", "scores, values and hidden units act as the table says in every situation", "checked"),
-        Assumption(
-            "run", "a run rounds as kernel.rounding describes, between sub-layers to the stored type", "trusted"
-        ),
+THEOREM = {
+    "id": "axioms.chain_of_thought_automaton",
+    "title": "A one-block decoder runs a finite automaton in one written state per symbol, exactly, for every word.",
+    "kind": "exact",
+    "sources": (
+        "classical",
+        "merrill2024",
     ),
-    uses=(),
-)
+    "verb": "compile",
+    "assumptions": (
+        ("form", "one block of one causal softmax head and ReLU units, a table of position codes", "checked"),
+        ("weights", "scores, values and hidden units act as the table says in every situation", "checked"),
+        ("run", "a run rounds as kernel.rounding describes, between sub-layers to the stored type", "trusted"),
+    ),
+    "uses": (),
+}
 
 
 def sentence(files: Files) -> str:

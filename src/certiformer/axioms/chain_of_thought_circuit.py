@@ -77,23 +77,23 @@ from certiformer.kernel.refusal import Refused
 from certiformer.kernel.rounding import FORMATS, NoBound, no_overflow
 from certiformer.kernel.weights import Tensor, read_model
 from certiformer.target.gates import Gates
-from certiformer.theorem import Assumption, Theorem
 
-THEOREM = Theorem(
-    id="axioms.chain_of_thought_circuit",
-    title="One block that writes a token for each gate computes a Boolean circuit, for all inputs at once.",
-    kind="exact",
-    sources=("li2024", "merrill2023"),
-    verb="compile",
-    assumptions=(
-        Assumption("form", "one causal block, two softmax heads, ReLU units, a table of position codes", "checked"),
-        Assumption("weights", "lookups, values and outputs are those of the circuit in every case", "checked"),
-        Assumption(
-            "run", "a run rounds as kernel.rounding describes, between sub-layers to the stored type", "trusted"
-        ),
+THEOREM = {
+    "id": "axioms.chain_of_thought_circuit",
+    "title": "One block that writes a token for each gate computes a Boolean circuit, for all inputs at once.",
+    "kind": "exact",
+    "sources": (
+        "li2024",
+        "merrill2023",
     ),
-    uses=(),
-)
+    "verb": "compile",
+    "assumptions": (
+        ("form", "one causal block, two softmax heads, ReLU units, a table of position codes", "checked"),
+        ("weights", "lookups, values and outputs are those of the circuit in every case", "checked"),
+        ("run", "a run rounds as kernel.rounding describes, between sub-layers to the stored type", "trusted"),
+    ),
+    "uses": (),
+}
 
 NOT_CLAIMED = (
     "That the circuit computes what its author wanted: it is compared with nothing but itself.",

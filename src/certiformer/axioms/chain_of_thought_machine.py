@@ -89,24 +89,21 @@ from certiformer.kernel.refusal import Refused
 from certiformer.kernel.rounding import FORMATS, Format, NoBound
 from certiformer.kernel.weights import Tensor, read_model
 from certiformer.target.machine import Machine
-from certiformer.theorem import Assumption, Theorem
 
-THEOREM = Theorem(
-    id="axioms.chain_of_thought_machine",
-    title="A causal decoder that writes one token a step computes what a Turing machine computes.",
-    kind="exact",
-    sources=("merrill2024",),
-    verb="compile",
-    assumptions=(
-        Assumption("form", "two causal softmax blocks with ReLU units, one register", "checked"),
-        Assumption("weights", "every number is the one of the proof, or is run on every pair", "checked"),
-        Assumption("horizon", "at most L input symbols and T steps; more do not fit", "checked"),
-        Assumption(
-            "run", "a run rounds as kernel.rounding describes, between sub-layers to the stored type", "trusted"
-        ),
+THEOREM = {
+    "id": "axioms.chain_of_thought_machine",
+    "title": "A causal decoder that writes one token a step computes what a Turing machine computes.",
+    "kind": "exact",
+    "sources": ("merrill2024",),
+    "verb": "compile",
+    "assumptions": (
+        ("form", "two causal softmax blocks with ReLU units, one register", "checked"),
+        ("weights", "every number is the one of the proof, or is run on every pair", "checked"),
+        ("horizon", "at most L input symbols and T steps; more do not fit", "checked"),
+        ("run", "a run rounds as kernel.rounding describes, between sub-layers to the stored type", "trusted"),
     ),
-    uses=(),
-)
+    "uses": (),
+}
 
 NOT_CLAIMED = (
     "Steps beyond the horizon: `run` stops there and says so.",

@@ -99,22 +99,21 @@ from certiformer.kernel.refusal import Refused
 from certiformer.kernel.rounding import FORMATS, Format, NoBound
 from certiformer.kernel.weights import Tensor, read_model
 from certiformer.target.machine import Machine
-from certiformer.theorem import Assumption, Theorem
 
-THEOREM = Theorem(
-    id="axioms.encoder_decoder_machine",
-    title="An encoder-decoder with hard attention simulates a Turing machine, up to a horizon in floats.",
-    kind="exact",
-    sources=("perez2021",),
-    verb="compile",
-    assumptions=(
-        Assumption("form", "five blocks with causal nearest attention and ReLU units", "checked"),
-        Assumption("weights", "every number is the one of the proof, up to the rounding of the type", "checked"),
-        Assumption("horizon", "the latest write leads by more than a run errs; more steps do not fit", "checked"),
-        Assumption("run", "a run rounds as kernel.rounding describes", "trusted"),
+THEOREM = {
+    "id": "axioms.encoder_decoder_machine",
+    "title": "An encoder-decoder with hard attention simulates a Turing machine, up to a horizon in floats.",
+    "kind": "exact",
+    "sources": ("perez2021",),
+    "verb": "compile",
+    "assumptions": (
+        ("form", "five blocks with causal nearest attention and ReLU units", "checked"),
+        ("weights", "every number is the one of the proof, up to the rounding of the type", "checked"),
+        ("horizon", "the latest write leads by more than a run errs; more steps do not fit", "checked"),
+        ("run", "a run rounds as kernel.rounding describes", "trusted"),
     ),
-    uses=(),
-)
+    "uses": (),
+}
 
 NOT_CLAIMED = (
     "Steps beyond the horizon: `run` stops there and says so. In rationals the same weights go on for ever.",

@@ -39,7 +39,7 @@ Not certified
     Shorter sequences; letters outside the alphabet. The rounding of a run is a claim of its own (`kernel.rounding.runs`).
 
 Example
-    >>> from certiformer.target import CountMap
+    >>> from certiformer.kernel.meanings.sequence_maps import CountMap
     >>> CountMap("parity", 2, 40, "parity").sentence("1e-6").split("of 2, ")[1]
     'the output differs from the parity (0 or 1) of the number of letters 1 by at most 1e-6.'
 
@@ -53,23 +53,25 @@ from flint import arb
 
 from certiformer.axioms.relu_readout import ReluReadout, hull_of
 from certiformer.kernel.balls import ONE, ZERO, larger
+from certiformer.kernel.meanings.sequence_maps import CountMap
 from certiformer.kernel.points import FiniteProblem, PointNetwork
 from certiformer.kernel.refusal import Refused
 from certiformer.kernel.steps import Theorem as TheoremNode
-from certiformer.target import CountMap
-from certiformer.theorem import Assumption, Theorem
 
-THEOREM = Theorem(
-    id="axioms.exact_count",
-    title="One uniform head and ReLU units compute functions of the counts of letters, for all sequences.",
-    kind="exact",
-    sources=("classical", "perez2021"),
-    verb="build",
-    assumptions=(
-        Assumption("form", "one block, one uniform softmax head, ReLU units or none, one position is read", "checked"),
+THEOREM = {
+    "id": "axioms.exact_count",
+    "title": "One uniform head and ReLU units compute functions of the counts of letters, for all sequences.",
+    "kind": "exact",
+    "sources": (
+        "classical",
+        "perez2021",
     ),
-    uses=(),
-)
+    "verb": "build",
+    "assumptions": (
+        ("form", "one block, one uniform softmax head, ReLU units or none, one position is read", "checked"),
+    ),
+    "uses": (),
+}
 
 _HEAD = "blocks.0.attention.groups.0"
 _ATTENTION = {"kind": "softmax", "bias": False, "mask": "none", "score_bias": "none", "residual": True}

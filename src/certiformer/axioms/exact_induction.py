@@ -44,7 +44,7 @@ Not certified
     Shorter sequences; letters outside the alphabet. The rounding of a run is a claim of its own (`kernel.rounding.runs`).
 
 Example
-    >>> from certiformer.target import InductionMap
+    >>> from certiformer.kernel.meanings.sequence_maps import InductionMap
     >>> InductionMap("induction", 2, 4).answer([1, 0, 1, 1])
     [0, 0, 0, 0, 1, 0, 0, 1]
 
@@ -59,25 +59,27 @@ from dataclasses import dataclass
 from flint import arb, arb_mat
 
 from certiformer.kernel.balls import INFINITY, ONE, ZERO, ball, exact, larger, largest, smaller
+from certiformer.kernel.meanings.sequence_maps import InductionMap
 from certiformer.kernel.points import FiniteProblem, PointNetwork
 from certiformer.kernel.refusal import Refused
 from certiformer.kernel.steps import Theorem as TheoremNode
 from certiformer.kernel.stream import absolute
-from certiformer.target import InductionMap
-from certiformer.theorem import Assumption, Theorem
 
-THEOREM = Theorem(
-    id="axioms.exact_induction",
-    title="Two causal layers of one head each are an induction head on all sequences, up to what their softmax leaks.",
-    kind="exact",
-    sources=("classical", "olsson2022"),
-    verb="build",
-    assumptions=(
-        Assumption("form", "one register, two causal blocks of one plain softmax head and nothing else", "checked"),
-        Assumption("leads", "both leads are positive for every position and all letters", "checked"),
+THEOREM = {
+    "id": "axioms.exact_induction",
+    "title": "Two causal layers of one head each are an induction head on all sequences, up to what their softmax leaks.",
+    "kind": "exact",
+    "sources": (
+        "classical",
+        "olsson2022",
     ),
-    uses=(),
-)
+    "verb": "build",
+    "assumptions": (
+        ("form", "one register, two causal blocks of one plain softmax head and nothing else", "checked"),
+        ("leads", "both leads are positive for every position and all letters", "checked"),
+    ),
+    "uses": (),
+}
 
 _ATTENTION = {"kind": "softmax", "bias": False, "mask": "causal", "score_bias": "none", "residual": True}
 

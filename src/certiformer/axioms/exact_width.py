@@ -33,7 +33,7 @@ Not certified
     Shorter sequences; letters outside the alphabet. The rounding of a run is a claim of its own (`kernel.rounding.runs`).
 
 Example
-    >>> from certiformer.target import WidthMap
+    >>> from certiformer.kernel.meanings.sequence_maps import WidthMap
     >>> WidthMap("hist", 3, 4).answer([2, 0, 2, 1])
     [2, 1, 2, 1]
 
@@ -47,23 +47,25 @@ from flint import arb, arb_mat
 
 from certiformer.axioms.relu_readout import ReluReadout, hull_of
 from certiformer.kernel.balls import ONE, ZERO, larger
+from certiformer.kernel.meanings.sequence_maps import WidthMap
 from certiformer.kernel.points import FiniteProblem, PointNetwork
 from certiformer.kernel.refusal import Refused
 from certiformer.kernel.steps import Theorem as TheoremNode
-from certiformer.target import WidthMap
-from certiformer.theorem import Assumption, Theorem
 
-THEOREM = Theorem(
-    id="axioms.exact_width",
-    title="A softmax head and ReLU units count the positions with the same letter, for all sequences.",
-    kind="exact",
-    sources=("classical", "weiss2021"),
-    verb="build",
-    assumptions=(
-        Assumption("form", "one block, one register, one softmax head, ReLU units, all positions are read", "checked"),
+THEOREM = {
+    "id": "axioms.exact_width",
+    "title": "A softmax head and ReLU units count the positions with the same letter, for all sequences.",
+    "kind": "exact",
+    "sources": (
+        "classical",
+        "weiss2021",
     ),
-    uses=(),
-)
+    "verb": "build",
+    "assumptions": (
+        ("form", "one block, one register, one softmax head, ReLU units, all positions are read", "checked"),
+    ),
+    "uses": (),
+}
 
 _HEAD = "blocks.0.attention.groups.0"
 _ATTENTION = {"kind": "softmax", "bias": False, "mask": "none", "score_bias": "none", "residual": True}

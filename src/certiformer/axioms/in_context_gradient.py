@@ -37,7 +37,7 @@ Not certified
 
 Example
     >>> from certiformer.axioms.in_context_gradient import prove_run
-    >>> from certiformer.target.least_squares import LeastSquares
+    >>> from certiformer.kernel.meanings.least_squares import LeastSquares
     >>> steps, none = (0.25,) * 10, (0.0,) * 10
     >>> gd = LeastSquares("gd", 3, 20, 1.0, 1.0, "float64", "linear", False, steps, none, 0.0, 0.0, 3.0, 0.0, 0.0, 1e-12)
     >>> bool(prove_run(gd).bound() < 1e-12)
@@ -59,27 +59,29 @@ from certiformer.axioms.learner_weights import require_weights
 from certiformer.kernel.balls import ZERO, ball, decimal, working_precision
 from certiformer.kernel.computation import Files, Finding
 from certiformer.kernel.files import CONFIG, LEARNER, MODEL
+from certiformer.kernel.meanings.learner import larger_reading, read_learner, smaller_reading, written
+from certiformer.kernel.meanings.least_squares import LeastSquares
 from certiformer.kernel.numbers import exact_text
 from certiformer.kernel.refusal import Refused
 from certiformer.kernel.rounding import FORMATS, NoBound
 from certiformer.kernel.weights import read_model
-from certiformer.target.learner import larger_reading, read_learner, smaller_reading, written
-from certiformer.target.least_squares import LeastSquares
-from certiformer.theorem import Assumption, Theorem
 
-THEOREM = Theorem(
-    id="axioms.in_context_gradient",
-    title="Layers of linear attention are steps of gradient descent on the rows of the context.",
-    kind="exact",
-    sources=("oswald2023", "gatmiry2024"),
-    verb="compile",
-    assumptions=(
-        Assumption("weights", "every stored number is the one that the learner has", "checked"),
-        Assumption("numbers", "the bounds hold for all eigenvalues up to the stated one", "checked"),
-        Assumption("run", "a run rounds as kernel.rounding describes, on numbers of the stored type", "trusted"),
+THEOREM = {
+    "id": "axioms.in_context_gradient",
+    "title": "Layers of linear attention are steps of gradient descent on the rows of the context.",
+    "kind": "exact",
+    "sources": (
+        "oswald2023",
+        "gatmiry2024",
     ),
-    uses=(),
-)
+    "verb": "compile",
+    "assumptions": (
+        ("weights", "every stored number is the one that the learner has", "checked"),
+        ("numbers", "the bounds hold for all eigenvalues up to the stated one", "checked"),
+        ("run", "a run rounds as kernel.rounding describes, on numbers of the stored type", "trusted"),
+    ),
+    "uses": (),
+}
 
 NOTHING = Fraction(0)
 NOT_CLAIMED = (

@@ -1,7 +1,7 @@
 """Passes of two blocks with ReLU attention are steps of gradient descent, logistic regression or the Lasso on the context.
 
 Statement
-    Let a learner be described as in `target.relu_learner`, and let the tokens be those of a context with n <= N rows
+    Let a learner be described as in `meanings.relu_learner`, and let the tokens be those of a context with n <= N rows
     and a query: (x_j | x_j / n | y_j | 0) for a row, (x | 0 | 0 | 1) for the query, zeros for unused rows. If the
     stored weights are those of the plan below, entry by entry, then for *every* context and query, L passes compute in
     real arithmetic exactly w after L steps of the description, and the prediction w . x (for `relu-logistic` p(w . x),
@@ -70,7 +70,7 @@ Not certified
 
 Example
     >>> from certiformer.axioms.in_context_relu import plan
-    >>> from certiformer.target.relu_learner import ReluLearner
+    >>> from certiformer.kernel.meanings.relu_learner import ReluLearner
     >>> numbers = dict(rate=0.5, decay=0.0, threshold=0.0, knots=(), bends=(), bound=1.0, label_bound=1.0, spectrum=2.0)
     >>> made = plan(ReluLearner("relu-least-squares", features=2, rows=8, steps=5, dtype="float64", **numbers))
     >>> len(made.config["blocks"]), made.config["width"]
@@ -91,28 +91,27 @@ from certiformer.axioms.relu_learner_run import Drift, RunBounds
 from certiformer.kernel.balls import ONE, ZERO, decimal, working_precision
 from certiformer.kernel.computation import Files, Finding
 from certiformer.kernel.files import CONFIG, LEARNER, MODEL
+from certiformer.kernel.meanings.learner import read_learner
+from certiformer.kernel.meanings.relu_learner import ReluLearner
 from certiformer.kernel.numbers import exact_text
 from certiformer.kernel.refusal import Refused
 from certiformer.kernel.rounding import FORMATS, NoBound
 from certiformer.kernel.weights import read_model
-from certiformer.target.learner import read_learner
-from certiformer.target.relu_learner import ReluLearner
-from certiformer.theorem import Assumption, Theorem
 
-THEOREM = Theorem(
-    id="axioms.in_context_relu",
-    title="ReLU attention makes the steps of least squares, logistic regression and the Lasso on its context.",
-    kind="exact",
-    sources=("bai2023",),
-    verb="compile",
-    assumptions=(
-        Assumption("form", "two blocks of ReLU attention and ReLU units, once for every step", "checked"),
-        Assumption("weights", "every stored number is the one that the description calls for", "checked"),
-        Assumption("step", "a step does not increase distances, and the bends add up to 0", "checked"),
-        Assumption("run", "a run rounds as kernel.rounding describes; x / n is rounded once", "trusted"),
+THEOREM = {
+    "id": "axioms.in_context_relu",
+    "title": "ReLU attention makes the steps of least squares, logistic regression and the Lasso on its context.",
+    "kind": "exact",
+    "sources": ("bai2023",),
+    "verb": "compile",
+    "assumptions": (
+        ("form", "two blocks of ReLU attention and ReLU units, once for every step", "checked"),
+        ("weights", "every stored number is the one that the description calls for", "checked"),
+        ("step", "a step does not increase distances, and the bends add up to 0", "checked"),
+        ("run", "a run rounds as kernel.rounding describes; x / n is rounded once", "trusted"),
     ),
-    uses=(),
-)
+    "uses": (),
+}
 
 NOT_CLAIMED = (
     "That the steps have converged: the claim is about as many steps as there are passes.",

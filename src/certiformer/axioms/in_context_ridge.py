@@ -73,25 +73,28 @@ from certiformer.axioms.learner_weights import require_weights
 from certiformer.kernel.balls import ZERO, ball, decimal, smaller, working_precision
 from certiformer.kernel.computation import Files, Finding
 from certiformer.kernel.files import CONFIG, LEARNER, MODEL
+from certiformer.kernel.meanings.learner import larger_reading, read_learner, smaller_reading, written
+from certiformer.kernel.meanings.least_squares import LeastSquares
 from certiformer.kernel.refusal import Refused
 from certiformer.kernel.weights import Tensor, read_model
-from certiformer.target.learner import larger_reading, read_learner, smaller_reading, written
-from certiformer.target.least_squares import LeastSquares
-from certiformer.theorem import Assumption, Theorem
 
-THEOREM = Theorem(
-    id="axioms.in_context_ridge",
-    title="Layers of linear attention compute ridge regression on the rows of the context, to a proved accuracy.",
-    kind="upper bound",
-    sources=("classical", "lebedev1971", "oswald2023"),
-    verb="compile",
-    assumptions=(
-        Assumption("weights", "every stored number is the one that the learner has", "checked"),
-        Assumption("spectrum", "the eigenvalues of the context lie in the stated range", "checked"),
-        Assumption("run", "a run rounds as kernel.rounding describes, on numbers of the stored type", "trusted"),
+THEOREM = {
+    "id": "axioms.in_context_ridge",
+    "title": "Layers of linear attention compute ridge regression on the rows of the context, to a proved accuracy.",
+    "kind": "upper bound",
+    "sources": (
+        "classical",
+        "lebedev1971",
+        "oswald2023",
     ),
-    uses=("axioms.in_context_gradient",),
-)
+    "verb": "compile",
+    "assumptions": (
+        ("weights", "every stored number is the one that the learner has", "checked"),
+        ("spectrum", "the eigenvalues of the context lie in the stated range", "checked"),
+        ("run", "a run rounds as kernel.rounding describes, on numbers of the stored type", "trusted"),
+    ),
+    "uses": ("axioms.in_context_gradient",),
+}
 
 NOT_CLAIMED = (
     "That the strength is a good one, or the model linear: the prediction is that of ridge regression.",

@@ -1,7 +1,7 @@
 """Ridge regression for several strengths at once, validation, and the best of them, inside one transformer.
 
 Statement
-    Let a choice be described as in `target.selection`, and let the tokens be those of a context with n training rows, m
+    Let a choice be described as in `meanings.selection`, and let the tokens be those of a context with n training rows, m
     validation rows, n + m <= N, and a query: (x_j | x_j / n | 0 | y_j | 0 | 0) for a training row, (x_j | 0 | x_j / m |
     y_j | y_j / m | 0) for a validation row, (x | 0 | 0 | 0 | 0 | 1) for the query, zeros for unused rows. If the
     stored weights are those of the plan below, entry by entry, then for *every* context and query, L passes compute in real
@@ -67,7 +67,7 @@ Not certified
 
 Example
     >>> from certiformer.axioms.in_context_selection import plan
-    >>> from certiformer.target.selection import Selection
+    >>> from certiformer.kernel.meanings.selection import Selection
     >>> numbers = dict(rates=(0.5, 0.25), decays=(0.125, 0.25), gap=0.5, bound=1.0, label_bound=1.0, spectrum=2.0)
     >>> made = plan(Selection("selection", features=2, rows=8, validation=2, steps=5, dtype="float64", **numbers))
     >>> len(made.config["blocks"]), made.config["width"]
@@ -89,30 +89,27 @@ from certiformer.axioms.selection_run import Choice, choice_bounds
 from certiformer.kernel.balls import decimal, working_precision
 from certiformer.kernel.computation import Files, Finding
 from certiformer.kernel.files import CONFIG, LEARNER, MODEL
+from certiformer.kernel.meanings.learner import read_learner
+from certiformer.kernel.meanings.selection import Selection
 from certiformer.kernel.numbers import exact_text
 from certiformer.kernel.refusal import Refused
 from certiformer.kernel.rounding import FORMATS, NoBound
 from certiformer.kernel.weights import read_model
-from certiformer.target.learner import read_learner
-from certiformer.target.selection import Selection
-from certiformer.theorem import Assumption, Theorem
 
-THEOREM = Theorem(
-    id="axioms.in_context_selection",
-    title="ReLU attention learns with several ridge strengths and predicts with the one that validates best.",
-    kind="exact",
-    sources=("bai2023",),
-    verb="compile",
-    assumptions=(
-        Assumption("form", "six blocks of ReLU attention and ReLU units, once for every step", "checked"),
-        Assumption("weights", "every stored number is the one that the description calls for", "checked"),
-        Assumption("step", "no step is longer than 2 in terms of the stated spectrum", "checked"),
-        Assumption(
-            "run", "a run rounds as kernel.rounding describes; quotients of the data are rounded once", "trusted"
-        ),
+THEOREM = {
+    "id": "axioms.in_context_selection",
+    "title": "ReLU attention learns with several ridge strengths and predicts with the one that validates best.",
+    "kind": "exact",
+    "sources": ("bai2023",),
+    "verb": "compile",
+    "assumptions": (
+        ("form", "six blocks of ReLU attention and ReLU units, once for every step", "checked"),
+        ("weights", "every stored number is the one that the description calls for", "checked"),
+        ("step", "no step is longer than 2 in terms of the stated spectrum", "checked"),
+        ("run", "a run rounds as kernel.rounding describes; quotients of the data are rounded once", "trusted"),
     ),
-    uses=(),
-)
+    "uses": (),
+}
 
 NOT_CLAIMED = (
     "Which strength a run chooses where the lead in validation loss is smaller than stated.",

@@ -52,9 +52,9 @@ from flint import arb
 
 from certiformer.axioms.learner_spectrum import Spectrum
 from certiformer.kernel.balls import ONE, ZERO, ball, larger, smaller
+from certiformer.kernel.meanings.learner import larger_reading
+from certiformer.kernel.meanings.least_squares import LeastSquares
 from certiformer.kernel.rounding import Format, no_overflow
-from certiformer.target.learner import larger_reading
-from certiformer.target.least_squares import LeastSquares
 
 
 class Attention(NamedTuple):

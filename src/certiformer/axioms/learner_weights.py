@@ -18,9 +18,9 @@ from typing import Any
 from flint import arb
 
 from certiformer.kernel.balls import ZERO, larger
+from certiformer.kernel.meanings.least_squares import LeastSquares
 from certiformer.kernel.refusal import Refused
 from certiformer.kernel.weights import Tensor
-from certiformer.target.least_squares import LeastSquares
 
 SELF = 65536.0  # how much harder the sink looks at itself
 Entries = dict[tuple[int, ...], float]

@@ -91,23 +91,23 @@ from certiformer.kernel.refusal import Refused
 from certiformer.kernel.rounding import FORMATS, Format
 from certiformer.kernel.weights import Tensor, read_model
 from certiformer.target.automaton import Automaton
-from certiformer.theorem import Assumption, Theorem
 
-THEOREM = Theorem(
-    id="axioms.log_depth_automaton",
-    title="Two blocks, applied log2 T times, are a finite automaton, exactly, for every word of up to T symbols.",
-    kind="exact",
-    sources=("classical", "liu2023"),
-    verb="compile",
-    assumptions=(
-        Assumption("form", "one causal softmax head, ReLU units, enough passes, a table of position codes", "checked"),
-        Assumption("weights", "scores, values and hidden units compose maps, for every number of a slot", "checked"),
-        Assumption(
-            "run", "a run rounds as kernel.rounding describes, between sub-layers to the stored type", "trusted"
-        ),
+THEOREM = {
+    "id": "axioms.log_depth_automaton",
+    "title": "Two blocks, applied log2 T times, are a finite automaton, exactly, for every word of up to T symbols.",
+    "kind": "exact",
+    "sources": (
+        "classical",
+        "liu2023",
     ),
-    uses=(),
-)
+    "verb": "compile",
+    "assumptions": (
+        ("form", "one causal softmax head, ReLU units, enough passes, a table of position codes", "checked"),
+        ("weights", "scores, values and hidden units compose maps, for every number of a slot", "checked"),
+        ("run", "a run rounds as kernel.rounding describes, between sub-layers to the stored type", "trusted"),
+    ),
+    "uses": (),
+}
 
 
 @dataclass(frozen=True)

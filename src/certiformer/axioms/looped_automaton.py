@@ -79,23 +79,24 @@ from certiformer.kernel.refusal import Refused
 from certiformer.kernel.rounding import FORMATS
 from certiformer.kernel.weights import Tensor, read_model
 from certiformer.target.automaton import Automaton
-from certiformer.theorem import Assumption, Theorem
 
-THEOREM = Theorem(
-    id="axioms.looped_automaton",
-    title="One looped block is a finite automaton, exactly, for every word up to the length it was made for.",
-    kind="exact",
-    sources=("classical", "giannou2023", "liu2023"),
-    verb="compile",
-    assumptions=(
-        Assumption("form", "one block of one causal softmax head and ReLU units, a table of position codes", "checked"),
-        Assumption("weights", "scores, values and hidden units act as the table says in every situation", "checked"),
-        Assumption(
-            "run", "a run rounds as kernel.rounding describes, between sub-layers to the stored type", "trusted"
-        ),
+THEOREM = {
+    "id": "axioms.looped_automaton",
+    "title": "One looped block is a finite automaton, exactly, for every word up to the length it was made for.",
+    "kind": "exact",
+    "sources": (
+        "classical",
+        "giannou2023",
+        "liu2023",
     ),
-    uses=(),
-)
+    "verb": "compile",
+    "assumptions": (
+        ("form", "one block of one causal softmax head and ReLU units, a table of position codes", "checked"),
+        ("weights", "scores, values and hidden units act as the table says in every situation", "checked"),
+        ("run", "a run rounds as kernel.rounding describes, between sub-layers to the stored type", "trusted"),
+    ),
+    "uses": (),
+}
 
 
 def sentence(files: Files) -> str:

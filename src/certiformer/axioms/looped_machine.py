@@ -85,23 +85,24 @@ from certiformer.kernel.refusal import Refused
 from certiformer.kernel.rounding import FORMATS, Format, NoBound, no_overflow, summation
 from certiformer.kernel.weights import Tensor, read_model
 from certiformer.target.machine import Machine
-from certiformer.theorem import Assumption, Theorem
 
-THEOREM = Theorem(
-    id="axioms.looped_machine",
-    title="One looped block is a Turing machine on a bounded tape, exactly, for any number of steps.",
-    kind="exact",
-    sources=("classical", "giannou2023", "perez2021"),
-    verb="compile",
-    assumptions=(
-        Assumption("form", "one block, two softmax heads, ReLU units, a table of position codes", "checked"),
-        Assumption("weights", "scores, values and hidden units act as the table says in every situation", "checked"),
-        Assumption(
-            "run", "a run rounds as kernel.rounding describes, between sub-layers to the stored type", "trusted"
-        ),
+THEOREM = {
+    "id": "axioms.looped_machine",
+    "title": "One looped block is a Turing machine on a bounded tape, exactly, for any number of steps.",
+    "kind": "exact",
+    "sources": (
+        "classical",
+        "giannou2023",
+        "perez2021",
     ),
-    uses=(),
-)
+    "verb": "compile",
+    "assumptions": (
+        ("form", "one block, two softmax heads, ReLU units, a table of position codes", "checked"),
+        ("weights", "scores, values and hidden units act as the table says in every situation", "checked"),
+        ("run", "a run rounds as kernel.rounding describes, between sub-layers to the stored type", "trusted"),
+    ),
+    "uses": (),
+}
 
 NOT_CLAIMED = (
     "Longer tapes: a step off the tape is not made; it raises a flag, and `run` says which cell was needed.",

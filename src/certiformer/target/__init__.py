@@ -4,6 +4,11 @@ The names here need the standard library only; the modules `trace`, `load` and `
 where they are used.
 """
 
+from certiformer.kernel.meanings.sequence_maps import CountMap as CountMap
+from certiformer.kernel.meanings.sequence_maps import InductionMap as InductionMap
+from certiformer.kernel.meanings.sequence_maps import SequenceMap as SequenceMap
+from certiformer.kernel.meanings.sequence_maps import SortMap as SortMap
+from certiformer.kernel.meanings.sequence_maps import WidthMap as WidthMap
 from certiformer.kernel.programs import Program as Program
 from certiformer.kernel.programs import fold as fold
 from certiformer.kernel.programs import rational as rational
@@ -23,11 +28,6 @@ from certiformer.target.parse import parse_formula as parse_formula
 from certiformer.target.ridges import RidgeSum as RidgeSum
 from certiformer.target.ridges import ridge_split as ridge_split
 from certiformer.target.sentence import claim_sentence as claim_sentence
-from certiformer.target.sequence_maps import CountMap as CountMap
-from certiformer.target.sequence_maps import InductionMap as InductionMap
-from certiformer.target.sequence_maps import SequenceMap as SequenceMap
-from certiformer.target.sequence_maps import SortMap as SortMap
-from certiformer.target.sequence_maps import WidthMap as WidthMap
 from certiformer.target.show import formula as formula
 from certiformer.target.split import additive_split as additive_split
 from certiformer.target.table import FiniteTarget as FiniteTarget

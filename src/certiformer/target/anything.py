@@ -6,12 +6,12 @@ Standard library only.
 
 from __future__ import annotations
 
+from certiformer.kernel.meanings.sequence_maps import SequenceMap
 from certiformer.target.domain import Target
 from certiformer.target.files import target_from_text, target_to_text
-from certiformer.target.sentence import claim_sentence
-from certiformer.target.sequence_maps import SequenceMap
+from certiformer.target.sentence import claim_sentence, epsilon_text
 from certiformer.target.show import formula
-from certiformer.target.table import FiniteTarget, Table, finite_from_text
+from certiformer.target.table import Table, finite_from_text
 from certiformer.target.teacher import Teacher, teacher_from_text
 
 AnyTarget = Target | Teacher | Table | SequenceMap
@@ -29,7 +29,9 @@ def any_target_to_text(target: AnyTarget) -> str:
 
 def sentence_of(target: AnyTarget, epsilon: str) -> str:
     """The claim in one plain sentence."""
-    if isinstance(target, FiniteTarget | Teacher):
+    if isinstance(target, SequenceMap):
+        return target.sentence(epsilon_text(epsilon))
+    if isinstance(target, Table | Teacher):
         return target.sentence(epsilon)
     sizes = target.domain.dimension, len(target.program.outputs)
     return claim_sentence(*sizes, target.domain.exactly, formula(target.program), epsilon)
@@ -38,7 +40,7 @@ def sentence_of(target: AnyTarget, epsilon: str) -> str:
 def place_of(target: AnyTarget) -> str:
     """Where the claim speaks: the box, or how many rows.
 
-    >>> from certiformer.target.sequence_maps import SortMap
+    >>> from certiformer.kernel.meanings.sequence_maps import SortMap
     >>> place_of(SortMap("sort", 7, 25))
     '7^25 sequences'
     """

@@ -15,10 +15,10 @@ from fractions import Fraction
 from typing import Any
 
 from certiformer.errors import BadInput
+from certiformer.kernel.meanings.sequence_maps import MAPS, MAX_NUMBERS, NORM, Row, SequenceMap, map_from_data
 from certiformer.kernel.programs import MAX_CONSTANT_BITS
 from certiformer.target.description import canonical_text
 from certiformer.target.sentence import epsilon_text
-from certiformer.target.sequence_maps import MAPS, MAX_NUMBERS, NORM, Row, SequenceMap, map_from_data
 
 TABLE_FORMAT = "certiformer-table-1"
 _MAX_TEXT = 2_600  # 4096 bits are 1,234 decimal digits, in numerator and denominator

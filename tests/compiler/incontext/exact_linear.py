@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from certiformer.compiler.incontext.compiled import CompiledLearner
-from certiformer.target.least_squares import LeastSquares
+from certiformer.kernel.meanings.least_squares import LeastSquares
 
 
 def fractions(values: Any, number: Callable[[float], Any] = Fraction) -> np.ndarray:
@@ -53,7 +53,7 @@ def forward(compiled: CompiledLearner, tokens: np.ndarray, number: Callable[[flo
 def descent(
     learner: LeastSquares, x: np.ndarray, y: np.ndarray, query: np.ndarray, number: Callable[[float], Any] = Fraction
 ) -> Any:
-    """The steps of `target.least_squares` in exact numbers (or balls), written with weights instead of tokens."""
+    """The steps of `meanings.least_squares` in exact numbers (or balls), written with weights instead of tokens."""
     x, y, query = (fractions(part, number) for part in (x, y, query))
     d, n = learner.features, len(x)
     eye = fractions(np.eye(d), number)

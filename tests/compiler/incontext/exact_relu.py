@@ -77,7 +77,7 @@ def polygon(learner, s):
 
 
 def weights_of(learner, xs, ys, slope=None):
-    """The weights after all steps of `target.relu_learner`; `slope` is what stands for the logistic function."""
+    """The weights after all steps of `meanings.relu_learner`; `slope` is what stands for the logistic function."""
     slope = slope or (lambda s: polygon(learner, s))
     rate, decay, threshold = Fraction(learner.rate), Fraction(learner.decay), Fraction(learner.threshold)
     w = [Fraction(0)] * learner.features
@@ -106,7 +106,7 @@ def selection_tokens(learner, xs, ys, query):
 
 
 def selected(learner, xs, ys, query):
-    """Prediction, shares and losses of `target.selection`."""
+    """Prediction, shares and losses of `meanings.selection`."""
     n, gap = len(xs) - learner.validation, Fraction(learner.gap)
     losses, predictions = [], []
     for rate, decay in zip(learner.rates, learner.decays, strict=True):

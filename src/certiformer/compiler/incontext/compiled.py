@@ -16,8 +16,8 @@ from certiformer.compiler.stored import stored
 from certiformer.errors import BadInput
 from certiformer.kernel.certificate import Certificate
 from certiformer.kernel.files import LEARNER, read_bytes
+from certiformer.kernel.meanings.learner import Learner, read_learner
 from certiformer.model.config import Config
-from certiformer.target.learner import Learner, read_learner
 
 if TYPE_CHECKING:
     from certiformer.model.transformer import Transformer

@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Float
 
 from certiformer.errors import BadInput
-from certiformer.target.learner import Learner
+from certiformer.kernel.meanings.learner import Learner
 
 Context = Float[np.ndarray, "rows features"]
 

@@ -20,9 +20,9 @@ from certiformer.compiler.incontext.request import Request
 from certiformer.compiler.incontext.schedule import chebyshev, in_type
 from certiformer.compiler.incontext.weights import build as build
 from certiformer.errors import BadInput
+from certiformer.kernel.meanings.learner import larger_reading, require_count, written
+from certiformer.kernel.meanings.least_squares import MAX_FEATURES, MAX_LAYERS, LeastSquares
 from certiformer.kernel.refusal import Refused
-from certiformer.target.learner import larger_reading, require_count, written
-from certiformer.target.least_squares import MAX_FEATURES, MAX_LAYERS, LeastSquares
 
 SINKS = {"float64": 36.0, "float32": 20.0, "bfloat16": 10.0}
 UNITS = {"float64": 2.0**-53, "float32": 2.0**-24, "bfloat16": 2.0**-8}
@@ -206,7 +206,7 @@ def remarks(learner: LeastSquares, x: np.ndarray, y: np.ndarray, queries: np.nda
 
 
 def explicit(learner: LeastSquares, x: np.ndarray, y: np.ndarray, queries: np.ndarray) -> Float[np.ndarray, " queries"]:
-    """The algorithm itself, without any transformer: the steps of `target.least_squares`."""
+    """The algorithm itself, without any transformer: the steps of `meanings.least_squares`."""
     matrix = x.T @ x / len(x) + learner.strength * np.eye(learner.features)
     weights, change = np.zeros(learner.features), np.eye(learner.features)
     for step, beta in zip(learner.steps, learner.whiten, strict=True):

@@ -17,7 +17,7 @@ from certiformer.compiler.incontext.relu_network import relu_points as points
 from certiformer.compiler.incontext.relu_steps import relu_learner
 from certiformer.compiler.incontext.request import Request
 from certiformer.errors import BadInput
-from certiformer.target.relu_learner import ReluLearner
+from certiformer.kernel.meanings.relu_learner import ReluLearner
 
 __all__ = ["build", "describe", "facts", "points", "refuse", "remarks"]
 ERROR = 1e-3  # of the polygon: 20 heads

@@ -18,7 +18,7 @@ from typing import Any
 
 from certiformer.compiler.incontext.request import Request
 from certiformer.errors import BadInput
-from certiformer.target.learner import Learner
+from certiformer.kernel.meanings.learner import Learner
 
 LEARNERS = {
     "gd": "gradient",

@@ -15,8 +15,8 @@ from certiformer.compiler.incontext.relu_network import relu_points as points
 from certiformer.compiler.incontext.relu_steps import relu_learner, stored
 from certiformer.compiler.incontext.request import Request
 from certiformer.errors import BadInput
-from certiformer.target.relu_learner import ReluLearner
-from certiformer.target.selection import Selection
+from certiformer.kernel.meanings.relu_learner import ReluLearner
+from certiformer.kernel.meanings.selection import Selection
 
 __all__ = ["build", "describe", "facts", "points", "refuse", "remarks"]
 FOREIGN = ("schedule", "attention", "looped", "error", "margin", "validation")

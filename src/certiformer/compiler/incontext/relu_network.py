@@ -1,6 +1,6 @@
 """The weights of the learners with ReLU attention: two blocks, applied once for every step.
 
-The theorem, its proof and its rule are in `axioms.in_context_relu`, the algorithms in `target.relu_learner`.
+The theorem, its proof and its rule are in `axioms.in_context_relu`, the algorithms in `meanings.relu_learner`.
 
 *Tokens.* A row is (x_j | x_j / n | y_j | 0), the query, which comes last, (x | 0 | 0 | 1), an unused row all zero. In the
 stream follow a 1, the weights w, the score w . x and, for logistic regression, the probability. Only the query
@@ -35,8 +35,8 @@ from certiformer.compiler.incontext.sparse_weights import (
     unit_tensors,
 )
 from certiformer.compiler.room import require_room
+from certiformer.kernel.meanings.relu_learner import ReluLearner
 from certiformer.model.config import Attention, Block, Config, FeedForward, Heads, Input, Readout
-from certiformer.target.relu_learner import ReluLearner
 
 
 class Coordinates:

@@ -15,8 +15,8 @@ import numpy as np
 from certiformer.compiler.incontext.gradient import trace_of_box
 from certiformer.compiler.incontext.request import Request
 from certiformer.errors import BadInput
-from certiformer.target.learner import require_count, require_number
-from certiformer.target.relu_learner import MAX_FEATURES, MAX_STEPS, ReluLearner
+from certiformer.kernel.meanings.learner import require_count, require_number
+from certiformer.kernel.meanings.relu_learner import MAX_FEATURES, MAX_STEPS, ReluLearner
 
 STEPS = 200  # where no contraction says how many are enough
 TOLERANCE = 1e-9

@@ -25,7 +25,7 @@ from certiformer.compiler.incontext.request import Request
 from certiformer.compiler.incontext.schedule import chebyshev, constant, in_type, left_after, whitening
 from certiformer.compiler.incontext.weights import build as build
 from certiformer.errors import BadInput
-from certiformer.target.least_squares import LeastSquares
+from certiformer.kernel.meanings.least_squares import LeastSquares
 
 LINEAR = True  # in the query: predictions for unit vectors are the learned weights
 LEFT, MOST_LAYERS = 1e-10, 64

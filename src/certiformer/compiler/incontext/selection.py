@@ -17,7 +17,7 @@ from certiformer.compiler.incontext.request import Request
 from certiformer.compiler.incontext.selection_network import selection_network as build
 from certiformer.compiler.incontext.selection_network import selection_points as points
 from certiformer.errors import BadInput
-from certiformer.target.selection import Selection
+from certiformer.kernel.meanings.selection import Selection
 
 __all__ = ["build", "describe", "facts", "points", "refuse", "remarks"]
 STRENGTHS, GAP = "0.01,0.1,1,10", 1e-6

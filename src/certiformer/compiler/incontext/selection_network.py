@@ -1,6 +1,6 @@
 """The weights of the choice among several strengths: six blocks, applied once for every step.
 
-The theorem, its proof and its rule are in `axioms.in_context_selection`, the algorithm in `target.selection`.
+The theorem, its proof and its rule are in `axioms.in_context_selection`, the algorithm in `meanings.selection`.
 
 *Tokens.* With n training and m validation rows: a training row is (x_j | x_j / n | 0 | y_j | 0 | 0), a validation row
 (x_j | 0 | x_j / m | y_j | y_j / m | 0), the query, which comes last, (x | 0 | 0 | 0 | 0 | 1), an unused row all zero.
@@ -33,8 +33,8 @@ from certiformer.compiler.incontext.sparse_weights import (
     unit_tensors,
 )
 from certiformer.compiler.room import require_room
+from certiformer.kernel.meanings.selection import Selection
 from certiformer.model.config import Attention, Block, Config, FeedForward, Heads, Input, Readout
-from certiformer.target.selection import Selection
 
 
 class Coordinates:

@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from certiformer.compiler.room import require_room
+from certiformer.kernel.meanings.least_squares import LeastSquares
 from certiformer.model.config import Attention, Block, Config, Heads, Input, Readout
-from certiformer.target.least_squares import LeastSquares
 
 SELF = 65536.0  # how much harder the sink looks at itself, so that nothing is ever learned there
 

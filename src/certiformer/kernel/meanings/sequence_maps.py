@@ -1,21 +1,18 @@
 """Maps on all sequences of n letters below V: claims about V^n rows that no file could list.
 
-`SortMap` puts the letters in order, `CountMap` counts them (their numbers, a parity, which has the majority), `WidthMap`
-says at every position how often its letter occurs, `InductionMap` what followed the last time. The meaning of each is
-the plain Python of `answer`; `target.json` stores the sizes and the name. Standard library only.
+The meaning of each is the plain Python of `answer`; `target.json` stores the sizes and the name.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
 from fractions import Fraction
 from itertools import product
 from typing import Any, ClassVar
 
 from certiformer.errors import BadInput
-from certiformer.target.description import canonical_text
-from certiformer.target.sentence import epsilon_text
 
 NORM = "max"  # the largest absolute error over all outputs and all rows
 MAX_NUMBERS = 20_000_000  # of a whole table, or of the outputs of one sequence
@@ -33,24 +30,22 @@ class SequenceMap:
 
     kind: ClassVar[str] = "ids"
     format: ClassVar[str] = ""
-    deed: ClassVar[str] = ""  # what needs an alphabet and a length, in refusals
+    wish: ClassVar[str] = ""  # what the outputs differ from by at most epsilon, as the middle of a sentence
 
     def __post_init__(self) -> None:
         sizes = (self.alphabet, self.tokens)
+        if type(self.source) is not str:
+            raise BadInput("the source of a map on sequences is not text")
         if any(type(n) is not int or not 1 <= n <= 10_000 for n in sizes) or self.outputs > MAX_NUMBERS:
-            raise BadInput(f"{self.deed} needs an alphabet and a length between 1 and 10,000, not {sizes}")
+            raise BadInput(f"a map on sequences needs an alphabet and a length between 1 and 10,000, not {sizes}")
 
     @property
     def outputs(self) -> int:
-        """How many numbers are wanted for one sequence."""
-        raise NotImplementedError
+        """How many numbers are wanted for one sequence: one for every letter at every position, unless a map differs."""
+        return self.alphabet * self.tokens
 
     def answer(self, letters: list[int]) -> list[int]:
         """The outputs wanted for a sequence, all of them whole numbers."""
-        raise NotImplementedError
-
-    def wish(self) -> str:
-        """What the outputs differ from by at most epsilon, as the middle of a sentence."""
         raise NotImplementedError
 
     @property
@@ -74,22 +69,17 @@ class SequenceMap:
         return tuple(map(Fraction, self.answer([int(x) for x in point])))
 
     def sentence(self, epsilon: str) -> str:
-        """The claim in one sentence."""
+        """The claim in one sentence, for a tolerance as sentences write it."""
         count = f"{self.alphabet}^{self.tokens}"
         if self.tokens * self.alphabet.bit_length() < 200 and self.count < 10**15:
             count += f" = {self.count:,}"
-        return (
-            f"For every one of the {count} sequences of {self.tokens} letters from an alphabet of {self.alphabet},"
-            f" {self.wish()} by at most {epsilon_text(epsilon)}."
-        )
-
-    def entries(self) -> dict[str, Any]:
-        """What `target.json` holds besides format, source and norm."""
-        return {"alphabet": self.alphabet, "tokens": self.tokens}
+        which = f"sequences of {self.tokens} letters from an alphabet of {self.alphabet}"
+        return f"For every one of the {count} {which}, {self.wish} by at most {epsilon}."
 
     def to_text(self) -> str:
         """The canonical content of `target.json`."""
-        return canonical_text({"format": self.format, "source": self.source, "norm": NORM, **self.entries()})
+        data = {"format": self.format, "norm": NORM, **asdict(self)}
+        return json.dumps(data, sort_keys=True, separators=(",", ":")) + "\n"
 
 
 @dataclass(frozen=True)
@@ -97,31 +87,19 @@ class SortMap(SequenceMap):
     """The sorted letters, a unit vector at every position."""
 
     format = "certiformer-sort-1"
-    deed = "sorting"
-
-    @property
-    def outputs(self) -> int:
-        return self.alphabet * self.tokens
+    wish = "each position's outputs differ from the unit vector of its letter in sorted order"
 
     def answer(self, letters: list[int]) -> list[int]:
         return [int(letter == v) for letter in sorted(letters) for v in range(self.alphabet)]
 
-    def wish(self) -> str:
-        return "each position's outputs differ from the unit vector of its letter in sorted order"
-
 
 @dataclass(frozen=True)
 class CountMap(SequenceMap):
-    """A function of the numbers of single letters: `count`, `parity` (of the letters 1) or `majority`.
-
-    >>> CountMap("parity", 2, 5, "parity").answer([1, 0, 1, 1, 0]), CountMap("majority", 2, 3, "majority").letters
-    ([1], (0, 1))
-    """
+    """A function of the numbers of single letters: `count`, `parity` (of the letters 1) or `majority`."""
 
     what: str
 
     format = "certiformer-count-1"
-    deed = "counting"
 
     def __post_init__(self) -> None:
         if self.what not in ("count", "parity", "majority"):
@@ -146,27 +124,21 @@ class CountMap(SequenceMap):
     def answer(self, letters: list[int]) -> list[int]:
         return [self.value(letters.count(letter)) for letter in self.letters]
 
+    @property
     def wish(self) -> str:
-        if self.what == "parity":
-            return "the output differs from the parity (0 or 1) of the number of letters 1"
-        if self.what == "count":
-            return "output v differs from the number of letters v, v = 0, 1, ...,"
-        return "output v differs from 1 where more than half of the letters are v, and from 0 elsewhere,"
-
-    def entries(self) -> dict[str, Any]:
-        return {**super().entries(), "what": self.what}
+        return {
+            "parity": "the output differs from the parity (0 or 1) of the number of letters 1",
+            "count": "output v differs from the number of letters v, v = 0, 1, ...,",
+            "majority": "output v differs from 1 where more than half of the letters are v, and from 0 elsewhere,",
+        }[self.what]
 
 
 @dataclass(frozen=True)
 class WidthMap(SequenceMap):
-    """At every position, how many positions have the same letter.
-
-    >>> WidthMap("hist", 3, 4).answer([2, 0, 2, 1])
-    [2, 1, 2, 1]
-    """
+    """At every position, how many positions have the same letter."""
 
     format = "certiformer-histogram-1"
-    deed = "a histogram"
+    wish = "each position's output differs from the number of positions with the same letter"
 
     @property
     def outputs(self) -> int:
@@ -175,39 +147,24 @@ class WidthMap(SequenceMap):
     def answer(self, letters: list[int]) -> list[int]:
         return [letters.count(letter) for letter in letters]
 
-    def wish(self) -> str:
-        return "each position's output differs from the number of positions with the same letter"
-
 
 @dataclass(frozen=True)
 class InductionMap(SequenceMap):
-    """At every position, the letter that followed the last earlier occurrence of its own, as a unit vector; else zeros.
-
-    >>> InductionMap("induction", 2, 4).answer([1, 0, 1, 1])
-    [0, 0, 0, 0, 1, 0, 0, 1]
-    """
+    """At every position, the letter that followed the last earlier occurrence of its own, as a unit vector; else zeros."""
 
     format = "certiformer-induction-1"
-    deed = "induction"
-
-    @property
-    def outputs(self) -> int:
-        return self.alphabet * self.tokens
+    wish = (
+        "each position's outputs differ from the unit vector of the letter that followed the last earlier occurrence"
+        " of its own letter (from zero when there was none)"
+    )
 
     def answer(self, letters: list[int]) -> list[int]:
-        followed: dict[int, int] = {}
-        outputs = []
-        for place, letter in enumerate(letters):
-            if place:
-                followed[letters[place - 1]] = letter
+        followed: dict[int | None, int] = {}
+        outputs: list[int] = []
+        for before, letter in zip([None, *letters], letters, strict=False):
+            followed[before] = letter
             outputs += [int(followed.get(letter) == v) for v in range(self.alphabet)]
         return outputs
-
-    def wish(self) -> str:
-        return (
-            "each position's outputs differ from the unit vector of the letter that followed the last earlier occurrence"
-            " of its own letter (from zero when there was none)"
-        )
 
 
 MAPS: dict[str, type[SequenceMap]] = {m.format: m for m in (SortMap, CountMap, WidthMap, InductionMap)}
@@ -216,7 +173,7 @@ MAPS: dict[str, type[SequenceMap]] = {m.format: m for m in (SortMap, CountMap, W
 def map_from_data(data: dict[str, Any]) -> SequenceMap:
     """The map of the object of a `target.json` with a format of `MAPS`; sizes and names are checked."""
     kind = MAPS[data["format"]]
-    names = {"alphabet", "tokens"} | ({"what"} if kind is CountMap else set())
-    if set(data) != names | {"format", "source", "norm"} or data["norm"] != NORM or type(data["source"]) is not str:
+    entries = {name: value for name, value in data.items() if name not in ("format", "norm")}
+    if set(entries) != {field.name for field in fields(kind)} or data.get("norm") != NORM:
         raise BadInput(f"target.json does not have exactly the entries of {data['format']}")
-    return kind(data["source"], **{name: data[name] for name in names})
+    return kind(**entries)

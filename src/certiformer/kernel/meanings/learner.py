@@ -1,30 +1,32 @@
-"""In-context learners as targets: the file `learner.json` says which algorithm a transformer runs on its context.
+"""In-context learners: the file `learner.json` says which algorithm a transformer runs on its context.
 
 Every kind of learner has a record of its own; they share this reader and the canonical form. Losses are means over the
-rows of the context that are given, weights start at zero. Standard library only: the checker reads the same records.
+rows of the context that are given, weights start at zero.
 """
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from dataclasses import fields
 from fractions import Fraction
 from importlib import import_module
 from typing import Any, Protocol
 
 from certiformer.errors import BadInput
-from certiformer.target.description import canonical_text, read_entries, require_canonical
+from certiformer.kernel.files import LEARNER, parse_json
 
 FORMAT = "certiformer-learner-1"
 DTYPES = ("float64", "float32", "bfloat16")
 # What `learner` may say, and the record that describes it.
 KINDS = {
-    "gd": ("certiformer.target.least_squares", "LeastSquares"),
-    "ridge": ("certiformer.target.least_squares", "LeastSquares"),
-    "relu-least-squares": ("certiformer.target.relu_learner", "ReluLearner"),
-    "relu-logistic": ("certiformer.target.relu_learner", "ReluLearner"),
-    "relu-lasso": ("certiformer.target.relu_learner", "ReluLearner"),
-    "selection": ("certiformer.target.selection", "Selection"),
+    "gd": "least_squares.LeastSquares",
+    "ridge": "least_squares.LeastSquares",
+    "relu-least-squares": "relu_learner.ReluLearner",
+    "relu-logistic": "relu_learner.ReluLearner",
+    "relu-lasso": "relu_learner.ReluLearner",
+    "selection": "selection.Selection",
 }
 
 
@@ -56,28 +58,28 @@ class Learner(Protocol):
 
 
 def read_learner(text: str | bytes) -> Learner:
-    """The record of `learner.json`; only canonical bytes are accepted."""
-    kind = _object(text).get("learner")
+    """The record of `learner.json`, which has exactly its entries in their canonical form."""
+    raw = text.encode() if isinstance(text, str) else text
+    data = parse_json(raw, LEARNER)
+    if not isinstance(data, dict) or "learner" not in data:
+        raise BadInput(f"{LEARNER} is not the description of a learner")
+    kind = data["learner"]
     if not isinstance(kind, str) or kind not in KINDS:
-        raise BadInput(f"learner.json describes the learner {str(kind)[:40]!r}, which is none of {', '.join(KINDS)}")
-    module, name = KINDS[kind]
-    found = getattr(import_module(module), name).from_text(text)
-    require_canonical(found.to_text(), text, "learner.json")
-    return found
+        raise BadInput(f"{LEARNER} describes the learner {str(kind)[:40]!r}, which is none of {', '.join(KINDS)}")
+    module, name = KINDS[kind].split(".")
+    record = getattr(import_module(f"certiformer.kernel.meanings.{module}"), name)
+    if set(data) != {"format", *(field.name for field in fields(record))} or data["format"] != FORMAT:
+        raise BadInput(f"{LEARNER} does not have exactly the entries of {FORMAT} for the learner {kind}")
+    entries = {key: tuple(value) if type(value) is list else value for key, value in data.items() if key != "format"}
+    learner = record(**entries)
+    if learner.to_text().encode() != raw:
+        raise BadInput(f"{LEARNER} is not in its canonical form")
+    return learner
 
 
 def learner_text(entries: Mapping[str, Any]) -> str:
     """The canonical content of `learner.json`."""
-    return canonical_text({"format": FORMAT, **entries})
-
-
-def entries_of(text: str | bytes, names: Iterable[str]) -> dict[str, Any]:
-    """The entries of `learner.json`, which must be exactly `names` beside the format; lists become tuples."""
-    data = _object(text)
-    if set(data) != {"format", *names} or data["format"] != FORMAT:
-        raise BadInput(f"learner.json does not have exactly the entries of {FORMAT} for the learner {data['learner']}")
-    del data["format"]
-    return {name: tuple(value) if type(value) is list else value for name, value in data.items()}
+    return json.dumps({"format": FORMAT, **entries}, sort_keys=True, separators=(",", ":"), allow_nan=False) + "\n"
 
 
 def require_count(value: Any, name: str, most: int) -> None:
@@ -91,6 +93,12 @@ def require_number(value: Any, name: str, least: float = 0.0, strict: bool = Tru
     if type(value) is not float or not math.isfinite(value) or value < least or (strict and value == least):
         relation = "above" if strict else "not below"
         raise BadInput(f"{name} is a number {relation} {least!r}, not {value!r}")
+
+
+def require_choice(value: Any, name: str, choices: tuple[str, ...]) -> None:
+    """Refuse anything but one of some words."""
+    if value not in choices:
+        raise BadInput(f"{name} is one of {', '.join(choices)}, not {value!r}")
 
 
 def written(value: float) -> Fraction:
@@ -110,10 +118,3 @@ def larger_reading(value: float) -> Fraction:
 def smaller_reading(value: float) -> Fraction:
     """The smaller of the decimal in the file and the float it is read as."""
     return min(written(value), Fraction(value))
-
-
-def _object(text: str | bytes) -> dict[str, Any]:
-    data = read_entries(text, "learner.json")
-    if "learner" not in data or "format" not in data:
-        raise BadInput("learner.json is not the description of a learner")
-    return data

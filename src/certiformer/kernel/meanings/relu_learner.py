@@ -17,20 +17,20 @@ the last step (for `relu-logistic` p(w . x)).
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from fractions import Fraction
 
 from certiformer.errors import BadInput
-from certiformer.kernel.numbers import exact_text, range_text
-from certiformer.target.learner import (
+from certiformer.kernel.meanings.learner import (
     DTYPES,
-    entries_of,
     larger_reading,
     learner_text,
+    require_choice,
     require_count,
     require_number,
     written,
 )
+from certiformer.kernel.numbers import exact_text, range_text
 
 LEARNERS = ("relu-least-squares", "relu-logistic", "relu-lasso")
 MAX_FEATURES, MAX_ROWS, MAX_STEPS, MAX_KNOTS = 1_000, 100_000, 1_000, 10_000
@@ -67,13 +67,11 @@ class ReluLearner:
     spectrum: float
 
     def __post_init__(self) -> None:
-        if self.learner not in LEARNERS:
-            raise BadInput(f"the learner is one of {', '.join(LEARNERS)}, not {self.learner!r}")
+        require_choice(self.learner, "the learner", LEARNERS)
         require_count(self.features, "the number of features", MAX_FEATURES)
         require_count(self.rows, "the number of rows", MAX_ROWS)
         require_count(self.steps, "the number of steps", MAX_STEPS)
-        if self.dtype not in DTYPES:
-            raise BadInput(f"dtype is one of {', '.join(DTYPES)}, not {self.dtype!r}")
+        require_choice(self.dtype, "dtype", DTYPES)
         for name in ("rate", "bound", "label_bound", "spectrum"):
             require_number(getattr(self, name), name)
         require_number(self.decay, "decay", strict=False)
@@ -139,7 +137,3 @@ class ReluLearner:
     def to_text(self) -> str:
         """The canonical content of `learner.json`."""
         return learner_text(asdict(self))
-
-    @staticmethod
-    def from_text(text: str | bytes) -> ReluLearner:
-        return ReluLearner(**entries_of(text, [field.name for field in fields(ReluLearner)]))

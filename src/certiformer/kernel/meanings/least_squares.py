@@ -10,21 +10,21 @@ matrix mean_j x_j x_j^T + strength. The prediction for a query is w . x after th
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from fractions import Fraction
 
 from certiformer.errors import BadInput
-from certiformer.kernel.numbers import exact_text, range_text
-from certiformer.target.learner import (
+from certiformer.kernel.meanings.learner import (
     DTYPES,
-    entries_of,
     larger_reading,
     learner_text,
+    require_choice,
     require_count,
     require_number,
     smaller_reading,
     written,
 )
+from certiformer.kernel.numbers import exact_text, range_text
 
 ATTENTIONS = ("linear", "softmax-pair", "softmax-mirror")
 MAX_FEATURES, MAX_ROWS, MAX_LAYERS = 1_000, 10_000, 1_000
@@ -76,9 +76,8 @@ class LeastSquares:
         require_number(self.bound, "the bound of the features")
         require_number(self.label_bound, "the bound of the answers")
         require_number(self.tolerance, "the tolerance")
-        for value, choices, name in ((self.dtype, DTYPES, "dtype"), (self.attention, ATTENTIONS, "attention")):
-            if value not in choices:
-                raise BadInput(f"{name} is one of {', '.join(choices)}, not {value!r}")
+        require_choice(self.dtype, "dtype", DTYPES)
+        require_choice(self.attention, "attention", ATTENTIONS)
         if type(self.looped) is not bool:
             raise BadInput(f"looped is true or false, not {self.looped!r}")
         self._check_steps()
@@ -145,13 +144,11 @@ class LeastSquares:
             between = f"at most {high}" if self.learner == "gd" else f"between {low} and {high}"
             context += f", where {matrix} has its eigenvalues {between}"
         passes = f"{_counted(self.layers, 'pass')} of one block" if self.looped else _counted(self.layers, "layer")
-        predict = "predict" if self.layers > 1 else "predicts"
-        passes += f" {predict}"
+        passes += f" {(predict := 'predict' if self.layers > 1 else 'predicts')}"
         if self.learner == "gd":
             exactly = "exactly, in real arithmetic, and" if self.attention == "linear" else "in real arithmetic and"
             steps = f"{_counted(self.layers, 'step')} of gradient descent {self._sizes} {predict}"
-            run = f"in a run in {self.dtype} to {tolerance}"
-            return f"{context}, {passes} what {steps}, {exactly} {run}."
+            return f"{context}, {passes} what {steps}, {exactly} in a run in {self.dtype} to {tolerance}."
         return (
             f"{context}, {passes} what ridge regression of strength {strength} predicts, in real arithmetic"
             f" and in a run in {self.dtype} to {tolerance}."
@@ -170,10 +167,6 @@ class LeastSquares:
     def to_text(self) -> str:
         """The canonical content of `learner.json`."""
         return learner_text(asdict(self))
-
-    @staticmethod
-    def from_text(text: str | bytes) -> LeastSquares:
-        return LeastSquares(**entries_of(text, [field.name for field in fields(LeastSquares)]))
 
 
 def _text(value: float) -> str:

@@ -15,21 +15,21 @@ in any case a convex combination of predictions whose losses are less than `gap`
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from fractions import Fraction
 
 from certiformer.errors import BadInput
-from certiformer.kernel.numbers import exact_text, range_text
-from certiformer.target.learner import (
+from certiformer.kernel.meanings.learner import (
     DTYPES,
-    entries_of,
     larger_reading,
     learner_text,
+    require_choice,
     require_count,
     require_number,
     written,
 )
-from certiformer.target.relu_learner import MAX_FEATURES, MAX_ROWS, MAX_STEPS
+from certiformer.kernel.meanings.relu_learner import MAX_FEATURES, MAX_ROWS, MAX_STEPS
+from certiformer.kernel.numbers import exact_text, range_text
 
 MAX_STRENGTHS = 100
 MOST_LISTED = 6  # strengths that a sentence still lists with their numbers
@@ -74,8 +74,7 @@ class Selection:
         if self.rows < 2:
             raise BadInput("a choice by validation needs at least two rows, one to learn from and one to validate with")
         require_count(self.validation, "the number of rows for validation", self.rows - 1)
-        if self.dtype not in DTYPES:
-            raise BadInput(f"dtype is one of {', '.join(DTYPES)}, not {self.dtype!r}")
+        require_choice(self.dtype, "dtype", DTYPES)
         for name in ("gap", "bound", "label_bound", "spectrum"):
             require_number(getattr(self, name), name)
         if math.frexp(self.gap)[0] != 0.5 or not 2.0**-100 <= self.gap <= 2.0**100:
@@ -134,10 +133,6 @@ class Selection:
     def to_text(self) -> str:
         """The canonical content of `learner.json`."""
         return learner_text(asdict(self))
-
-    @staticmethod
-    def from_text(text: str | bytes) -> Selection:
-        return Selection(**entries_of(text, [field.name for field in fields(Selection)]))
 
 
 def _choice(strength: Fraction, rate: float, decay: float) -> str:
