@@ -11,17 +11,28 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from flint import arb
+from flint import arb, arb_mat
 
 from certiformer.errors import BadInput
 from certiformer.kernel.balls import BallDomain, working_precision
 from certiformer.kernel.certificate import Certificate
-from certiformer.kernel.rounding import FORMATS, Format, attention, formats, mean_value, summation, walk
+from certiformer.kernel.rounding import (
+    FORMATS,
+    Format,
+    attention,
+    formats,
+    mean_value,
+    operations,
+    runs,
+    summation,
+    walk,
+)
 from certiformer.kernel.rounding.attention import Scores
+from certiformer.kernel.rounding.operations import exact_values
 from certiformer.kernel.rounding.runs import run_error
 from certiformer.kernel.rounding.walk import Walk
 from certiformer.kernel.taylor import bounds
-from certiformer.model import Block, Config, FeedForward, Input, Norm, Readout, Transformer, tensor_specs
+from certiformer.model import Block, Code, Config, FeedForward, Input, Norm, Readout, Transformer, tensor_specs
 from certiformer.model.cast import cast
 from certiformer.target import parse_domain
 from checker.networks import network_of, point_box, tiny
@@ -135,14 +146,16 @@ def product(weight: float, second: float = 1.0, dtype: str = "float32") -> Trans
     return Transformer(config, weights)
 
 
-def excess(model: Transformer, dtype: str, middle: float, width: float, machines, count: int = 40, **options) -> float:
+def excess(
+    model: Transformer, dtype: str, middle: float | list[float], width: float, machines, count: int = 40, **options
+) -> float:
     """The largest error of a run at points of a box, divided by the bound: above one, the bound is wrong."""
-    network, centre = network_of(model), np.array([middle])
+    network, centre = network_of(model), np.atleast_1d(middle)
     bound = bound_of(network, domain_around(centre, width), dtype, cells=1, **options)
     worst = 0.0
     for point in points_in(centre, dtype, count, width).astype(np.float64):
         for machine in machines:
-            outputs = run(model, [point.tolist()], Machine(dtype, **machine))
+            outputs = run(model, [[x] for x in point.tolist()], Machine(dtype, **machine))
             worst = max(worst, float(distance(network, point, outputs) / bound))
     return worst
 
@@ -222,7 +235,78 @@ def near_tie() -> float:
     return worst
 
 
+def small(width: int, blocks=(), inputs: int = 1, readout=None, code=None, **weights) -> Transformer:
+    """A model on one or more tokens of one number; unnamed tensors are zero, dots are written as double underscores."""
+    config = Config(
+        Input("continuous", inputs, width=1), width, 1, readout or Readout("token", 0), blocks, code=code or Code()
+    )
+    tensors = {name: np.zeros(spec.shape) for name, spec in tensor_specs(config).items()}
+    for name, value in weights.items():
+        full = name.replace("__", ".")
+        tensors[full] = np.array(value, dtype=float).reshape(tensors[full].shape)
+    return cast(Transformer(config, tensors), "float32")
+
+
+def amplified_product() -> float:
+    # the rounding of the first product, a thousand times larger after the second
+    return excess(product(1.1, 1024.0), "float32", 1.8182, 1e-4, [{}])
+
+
+def residual_sum() -> float:
+    """x + 2^-13 x: the products are exact, the sum is not."""
+    model = small(
+        1, (Block(None, FeedForward(1, "identity")),), embed__weight=1, readout__weight=1,
+        blocks__0__ffn__up=1, blocks__0__ffn__down=2.0**-13,
+    )  # fmt: skip
+    return excess(model, "float32", 1.0001, 1e-5, [{}])
+
+
+def rounded_code() -> float:
+    """A cosine and nothing else."""
+    code = Code("circle", offset=0, period=5)
+    model = small(2, inputs=3, readout=Readout("token", 1), code=code, readout__weight=[1, 0])
+    return excess(model, "float32", [1.0] * 3, 1e-3, [{}], count=1)
+
+
+def pooled_sum() -> float:
+    model = small(1, inputs=3, readout=Readout("sum"), embed__weight=1, readout__weight=1)
+    return excess(model, "float32", [1.0, 1.1, 1.9], 0.09, MACHINES)
+
+
+def cancelled_before(kind: str) -> float:
+    """A small difference of large numbers, and then a function whose slope is near one."""
+    parts = {"embed__weight": [514.3, 0], "embed__bias": [-514.3, 0], "readout__weight": [1, 0]}
+    if kind == "norm":
+        blocks = (Block(None, FeedForward(1, "identity"), Norm("post", epsilon=0.9)),)
+        parts["blocks__0__norm__ffn__scale"] = [1, 1]
+    else:
+        blocks = (Block(None, FeedForward(1, kind, residual=False)),)
+        parts |= {"blocks__0__ffn__up": [1, 0], "blocks__0__ffn__down": [1, 0]}
+    return excess(small(2, blocks, **parts), "float32", 1.0012, 1e-4, [{}])
+
+
+def carried_by_relu() -> float:
+    return cancelled_before("relu")
+
+
+def carried_by_gelu() -> float:
+    return cancelled_before("gelu")
+
+
+def carried_by_norm() -> float:
+    return cancelled_before("norm")
+
+
 EFFECTS = [one_product, sharp_scores, cancelled_query, flushed_product, wrong_exponential, rounded_gelu, near_tie]
+EFFECTS += [
+    amplified_product,
+    residual_sum,
+    rounded_code,
+    pooled_sum,
+    carried_by_relu,
+    carried_by_gelu,
+    carried_by_norm,
+]
 
 
 @pytest.mark.parametrize("effect", EFFECTS, ids=lambda effect: effect.__name__)
@@ -247,6 +331,27 @@ def _weaker(monkeypatch, name):
         changed = {key: replace(form, exp=0, erf=0, divide=0) for key, form in FORMATS.items()}
         monkeypatch.setattr(formats, "FORMATS", changed)
         monkeypatch.setattr(attention, "summation", lambda *_: arb(0))
+    elif name == "one rounding too few":
+        counted = Format.gamma
+        monkeypatch.setattr(Format, "gamma", lambda self, roundings: counted(self, max(roundings - 1, 0)))
+    elif name == "a sum does not round":
+        monkeypatch.setattr(operations, "added", lambda form, a, b: a.error + b.error)
+    elif name == "the code is exact":
+        monkeypatch.setattr(runs, "code_error", lambda network, form: arb_mat(network.tokens, network.config["width"]))
+    elif name == "products forget the error of the argument":
+        rule = operations.products
+        monkeypatch.setattr(
+            operations, "products", lambda form, parts, b: rule(form, [(exact_values(x.value), w) for x, w in parts], b)
+        )
+    elif name == "relu forgets the error of the argument":
+        monkeypatch.setattr(operations, "relu", lambda x: arb_mat(*x.shape))
+    elif name.endswith(" forgets the error of the argument"):
+        rule = getattr(operations, name.split()[0])
+        monkeypatch.setattr(
+            operations, name.split()[0], lambda form, x, *rest: rule(form, exact_values(x.value), *rest)
+        )
+    else:
+        raise ValueError(name)
 
 
 class _Halved(Format):
@@ -264,6 +369,14 @@ class _Halved(Format):
         ("nothing is flushed", flushed_product),
         ("exact functions", wrong_exponential),
         ("exact functions", rounded_gelu),
+        ("one rounding too few", one_product),
+        ("one rounding too few", pooled_sum),
+        ("a sum does not round", residual_sum),
+        ("the code is exact", rounded_code),
+        ("products forget the error of the argument", amplified_product),
+        ("relu forgets the error of the argument", carried_by_relu),
+        ("gelu forgets the error of the argument", carried_by_gelu),
+        ("norm forgets the error of the argument", carried_by_norm),
     ],
 )
 def test_a_weaker_analysis_is_caught(monkeypatch, name, effect):

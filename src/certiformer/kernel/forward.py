@@ -237,10 +237,10 @@ def _hard(scores: list[Form], values: Stream) -> Stream:
         best = larger(best, low)
     candidates = [j for j, (_, high) in enumerate(ends) if not high < best]
     tab = values.table
-    tied = all(
-        scores[j].rem.is_zero() and list(scores[j].coef) == [0] and scores[j].coef[0].is_exact() for j in candidates
-    )
-    if tied and len({str(scores[j].coef[0].man_exp()) for j in candidates}) == 1:
+    constant = [scores[j] for j in candidates if set(scores[j].coef) <= {0} and scores[j].rem.is_zero()]
+    levels = [score.coef.get(0, ZERO) for score in constant]
+    tied = len(constant) == len(candidates) and all(level.is_exact() for level in levels)
+    if tied and len({str(level.man_exp()) for level in levels}) == 1:
         share = ONE / len(candidates)
         row = stream.constants(
             tab, arb_mat(1, len(scores), [share if j in candidates else ZERO for j in range(len(scores))])

@@ -145,7 +145,10 @@ def pooled(form: Format, x: Rounded, weights: Weight) -> arb_mat:
     count = x.shape[0]
     if count == 1:
         return x.error
-    divided = not all(share == 1 for share in weights.matrix.entries())
+    shares = weights.matrix.entries()
+    divided = not all(share == 1 for share in shares)
+    if divided and not all((share * count).contains(1) for share in shares):
+        raise NoBound("a run of a mean with unequal weights is not defined")
     for size in (arb_mat(1, count, [ONE] * count) * x.reach).entries():
         no_overflow(form, 2 * size)
     gamma = form.gamma(count - 1 + (form.divide + 1 if divided else 0))

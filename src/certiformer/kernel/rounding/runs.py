@@ -28,6 +28,7 @@ from certiformer.kernel.balls import INFINITY, ZERO, BallDomain, Box, ball, exac
 from certiformer.kernel.claim import Claim
 from certiformer.kernel.files import CONFIG, MODEL
 from certiformer.kernel.forward import point_stream
+from certiformer.kernel.meanings.sequence_maps import SequenceMap
 from certiformer.kernel.network import Network
 from certiformer.kernel.problem import Problem
 from certiformer.kernel.refusal import Refused
@@ -65,10 +66,10 @@ def confirm_run_error(claim: Claim, files: Mapping[str, bytes], stated: str) -> 
     dtype = network.config["dtype"]
     if isinstance(claim.problem, Problem):
         found = run_error(network, claim.problem.domain, dtype, goal=ball(limit).lower())
-    elif network.config["input"]["kind"] == "ids":
+    elif isinstance(claim.problem.target, SequenceMap):
         found = letters_error(network, dtype)
     else:
-        raise Refused("the certificate bounds the error of a run, which is not done for rows of numbers")
+        raise Refused("the certificate bounds the error of a run, which is not done for the rows of a table")
     if found.bound is None:
         raise Refused(said + found.reason)
     if not found.bound <= ball(limit):

@@ -18,21 +18,7 @@ from typing import Any
 
 from flint import arb, arb_mat
 
-from certiformer.kernel import stream
-from certiformer.kernel.arrays import (
-    Apply,
-    ArrayProgram,
-    Attend,
-    Constant,
-    Linear,
-    Norm,
-    Pool,
-    Rows,
-    Scores,
-    Stack,
-    Sum,
-    arguments,
-)
+from certiformer.kernel import arrays, stream
 from certiformer.kernel.balls import ZERO, larger, largest
 from certiformer.kernel.forward import node_value
 from certiformer.kernel.rounding import attention, operations
@@ -58,10 +44,12 @@ class Kept:
 class Walk:
     """The walk for one program and format; `codes` bounds the errors of the codes that are added to the embedding."""
 
-    def __init__(self, program: ArrayProgram, form: Format, table: Table, codes: arb_mat, scores: int | None = None):
+    def __init__(
+        self, program: arrays.ArrayProgram, form: Format, table: Table, codes: arb_mat, scores: int | None = None
+    ):
         self.nodes, self.source, self.form, self.table = program.nodes, program.source, form, table
         self.codes, self.scores = codes, scores
-        self.readers = Counter(x for node in program.nodes for x in arguments(node))
+        self.readers = Counter(x for node in program.nodes for x in arrays.arguments(node))
         self._counted: dict[int, Counted] = {}
         self._fixed: dict[Piece, Rounded] = {}
         self._moving: dict[Piece, Rounded] = {}
@@ -80,9 +68,9 @@ class Walk:
     def _pieces(self, position: int) -> tuple[Piece, ...]:
         """The parts of a node that are stacked, one after the other."""
         node = self.nodes[position]
-        if isinstance(node, Stack):
+        if isinstance(node, arrays.Stack):
             return node.parts
-        if isinstance(node, Linear | Norm) and len(inner := self._pieces(node.x)) > 1:
+        if isinstance(node, arrays.Linear | arrays.Norm) and len(inner := self._pieces(node.x)) > 1:
             return tuple((position, piece) for piece in inner)
         return (position,)
 
@@ -99,25 +87,25 @@ class Walk:
     def _is_fixed(self, piece: Piece) -> bool:
         while isinstance(piece, tuple):
             piece = piece[1]
-        return isinstance(self.nodes[piece], Constant)
+        return isinstance(self.nodes[piece], arrays.Constant)
 
     def _stacked(self, parts: list[Rounded]) -> Rounded:
         """Arrays of one width on top of each other."""
-        whole = node_value(Stack(tuple(range(len(parts)))), [part.value for part in parts], self.table)
+        whole = node_value(arrays.Stack(tuple(range(len(parts)))), [part.value for part in parts], self.table)
         return Rounded(whole, arb_mat([line for part in parts for line in part.error.tolist()]))
 
     def _row_by_row(self, position: int, x: Rounded) -> Rounded:
         """A linear map, a norm or an activation."""
         node, form = self.nodes[position], self.form
         match node:
-            case Linear(_, _, bias):
+            case arrays.Linear(_, _, bias):
                 constants = [] if bias is None else [arb_mat([bias] * x.shape[0])]
                 error = operations.products(form, [(x, self._weights(position, node))], constants)
-            case Norm():
+            case arrays.Norm():
                 error = operations.norm(form, x, node)
-            case Apply("relu"):
+            case arrays.Apply("relu"):
                 error = operations.relu(x)
-            case Apply("gelu"):
+            case arrays.Apply("gelu"):
                 error = operations.gelu(form, x)
             case _:
                 raise NoBound(f"a run of {type(node).__name__} is not defined")
@@ -126,19 +114,19 @@ class Walk:
     def _value(self, position: int) -> Rounded:
         node = self.nodes[position]
         match node:
-            case Constant(matrix):
+            case arrays.Constant(matrix):
                 return exact_values(stream.constants(self.table, matrix))
-            case Rows(x, chosen):
+            case arrays.Rows(x, chosen):
                 return self._rows(x, list(chosen))
-            case Pool(x, weights):
+            case arrays.Pool(x, weights):
                 inner = self._at(x)
                 value = node_value(node, {x: inner.value}, self.table)
                 return Rounded(value, operations.pooled(self.form, inner, weights))
-            case Sum(parts):
+            case arrays.Sum(parts):
                 return self._products(parts) if self._is_one_sum(parts) else self._added(parts)
-            case Attend():
+            case arrays.Attend():
                 return self._attended(position, node)
-            case Linear() | Norm() | Apply():
+            case arrays.Linear() | arrays.Norm() | arrays.Apply():
                 return self._row_by_row(position, self._at(node.x))
         raise NoBound(f"a run of {type(node).__name__} is not defined by itself")
 
@@ -149,31 +137,32 @@ class Walk:
             return self._piece(pieces[1]).rows([r - first for r in chosen])
         return self._at(x).rows(chosen)
 
-    def _weights(self, position: int, node: Linear) -> Counted:
+    def _weights(self, position: int, node: arrays.Linear) -> Counted:
         if position not in self._counted:
             self._counted[position] = Counted(node.weight, self.form)
         return self._counted[position]
 
     def _is_one_sum(self, parts: tuple[int, ...]) -> bool:
         kinds = [(self.nodes[part], self.readers[part]) for part in parts]
-        return all(isinstance(n, Constant) or (isinstance(n, Linear) and read == 1) for n, read in kinds)
+        linear = [n for n, read in kinds if isinstance(n, arrays.Linear) and read == 1]
+        return bool(linear) and len(linear) + sum(isinstance(n, arrays.Constant) for n, _ in kinds) == len(parts)
 
     def _products(self, parts: tuple[int, ...]) -> Rounded:
         """Matrix products and constants, added up in any order."""
         terms, constants, coded, values = [], [], False, []
         for part in parts:
             node = self.nodes[part]
-            if isinstance(node, Constant):
+            if isinstance(node, arrays.Constant):
                 values.append(stream.constants(self.table, node.matrix))
                 constants.append(node.matrix)
-            elif isinstance(node, Linear):
+            elif isinstance(node, arrays.Linear):
                 x = self._at(node.x)
                 values.append(node_value(node, {node.x: x.value}, self.table))
                 terms.append((x, self._weights(part, node)))
                 constants += [] if node.bias is None else [arb_mat([node.bias] * x.shape[0])]
                 coded = coded or node.x == 0
         error = operations.products(self.form, terms, constants)
-        total = node_value(Sum(tuple(range(len(values)))), values, self.table)
+        total = node_value(arrays.Sum(tuple(range(len(values)))), values, self.table)
         return Rounded(total, error + self.codes if coded else error)
 
     def _added(self, parts: tuple[int, ...]) -> Rounded:
@@ -183,7 +172,7 @@ class Walk:
             total = Rounded(stream.plus(total.value, other.value), operations.added(self.form, total, other))
         return total
 
-    def _attended(self, position: int, node: Attend) -> Rounded:
+    def _attended(self, position: int, node: arrays.Attend) -> Rounded:
         scored, bias = self._scores(node.scores)
         q, known = self._at(scored.queries), self.lists.get(position)
         k, v = self._listed(scored.keys, known), self._listed(node.values, known)
@@ -223,15 +212,15 @@ class Walk:
             if self.scores < 0:
                 raise NoBound("too many scores would have to be enclosed")
 
-    def _scores(self, position: int) -> tuple[Scores, arb_mat | None]:
+    def _scores(self, position: int) -> tuple[arrays.Scores, arb_mat | None]:
         """The scores that an attention reads, and what is added to them."""
         node, biases = self.nodes[position], []
-        if isinstance(node, Sum):
+        if isinstance(node, arrays.Sum):
             node, *rest = (self.nodes[part] for part in node.parts)
-            biases = [part.matrix for part in rest if isinstance(part, Constant)]
+            biases = [part.matrix for part in rest if isinstance(part, arrays.Constant)]
             if len(biases) != 1 or len(rest) != 1:
                 raise NoBound("a run of these scores is not defined")
-        if not isinstance(node, Scores):
+        if not isinstance(node, arrays.Scores):
             raise NoBound("a run of these scores is not defined")
         return node, biases[0] if biases else None
 
