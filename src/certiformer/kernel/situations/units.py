@@ -209,7 +209,7 @@ class Sublayer:
         # What a unit lets through is on the grid of its argument, so that the lemma on exact sums applies to the units.
         grid = min(grids) if grids and all(grids) else 0
         fits = max(terms.up, terms.down) <= grid << run.precision and grid >= run.tiny if grid else False
-        alone = terms.count <= 1 and not terms.inexact
+        alone = not terms.count or (terms.count == 1 and not terms.inexact and max(terms.low, -terms.high) >= run.tiny)
         if not (fits or alone):
             slip, exact = slip + run.slip(terms), False
         elif not as_ball(terms.size) * 2 < run.largest:
