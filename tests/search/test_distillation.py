@@ -74,7 +74,7 @@ def test_another_teacher_under_the_same_claim_is_refused(student, tmp_path):
     tensors = {name: np.array(t) for name, t in moved.tensors.items()}
     tensors["readout.bias"] = tensors["readout.bias"] + 0.1
     forged = read_any(Transformer(moved.config, tensors), "[-1,1]^2")
-    reseal(folder, target=replace(forged, source=original.source).to_text().encode())
+    reseal(folder, target=any_target_to_text(replace(forged, source=original.source)).encode())
     assert check(folder).outcome == "refused"
 
 
