@@ -27,8 +27,7 @@ from certiformer.kernel.meanings.sequence_maps import MAPS
 from certiformer.kernel.target import FUNCTION as PROGRAM_FORMAT
 from certiformer.kernel.target import TEACHER as TEACHER_FORMAT
 from certiformer.kernel.target import read_target
-from certiformer.target import Domain, Teacher, any_target_to_text
-from certiformer.target.anything import any_target_from_text, sentence_of
+from certiformer.target import Domain, Teacher, any_target_from_text, any_target_to_text, sentence_of
 from cli.sentence_numbers import Wanted, Within, mismatch, numbers_of
 
 PACKAGE = Path(certiformer.__file__).parent

@@ -14,8 +14,7 @@ from certiformer.kernel.files import TARGET
 from certiformer.model import Attention, Block, Code, Config, FeedForward, Heads, Input, Readout, Transformer, save
 from certiformer.search import build, load_run, prove
 from certiformer.search.request import read_any, teacher_model
-from certiformer.target import Teacher
-from certiformer.target.anything import any_target_from_text
+from certiformer.target import Teacher, any_target_from_text, any_target_to_text
 from negative.forge import reseal
 
 BLOCK = Block(Attention((Heads(2, 3, 3),)), FeedForward(8, "gelu"))

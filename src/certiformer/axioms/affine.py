@@ -20,8 +20,8 @@ from flint import arb
 from certiformer.kernel.balls import ONE, ZERO, Box, ConstantAlgebra
 from certiformer.kernel.network import Network
 from certiformer.kernel.problem import Problem, ProgramFunction, error_upper
+from certiformer.kernel.programs import Program, fold
 from certiformer.kernel.refusal import Refused
-from certiformer.target import Program, fold
 
 
 @dataclass(frozen=True)

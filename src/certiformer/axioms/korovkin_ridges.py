@@ -100,9 +100,9 @@ from certiformer.axioms.jets import jets
 from certiformer.checker.ridges import Unit, Units, units_of
 from certiformer.kernel.balls import ZERO, BallDomain, ConstantAlgebra, about, hull, larger, largest, smaller
 from certiformer.kernel.problem import Problem, ProgramFunction, select
+from certiformer.kernel.programs import Program, fold
 from certiformer.kernel.refusal import Refused
 from certiformer.kernel.steps import Theorem as TheoremNode
-from certiformer.target import Program, fold
 from certiformer.theorem import Assumption, Theorem
 
 THEOREM = Theorem(

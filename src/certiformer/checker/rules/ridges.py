@@ -28,7 +28,7 @@ from certiformer.kernel.balls import ZERO, Box, ball, exact
 from certiformer.kernel.problem import Problem, ProgramFunction
 from certiformer.kernel.refusal import Refused
 from certiformer.kernel.steps import Ridges
-from certiformer.target import RidgeSum, ridge_split
+from certiformer.target.ridges import RidgeSum, ridge_split
 
 
 def split(node: Ridges, problem: Problem) -> tuple[list[Problem], arb]:

@@ -35,8 +35,10 @@ from certiformer.checker.ridges import LIPSCHITZ, Unit, units_of
 from certiformer.checker.unit_sum import UnitSum
 from certiformer.kernel.balls import HALF, ZERO, Box
 from certiformer.kernel.problem import Problem, ProgramFunction
+from certiformer.kernel.programs import Program, fold
 from certiformer.kernel.refusal import Refused
-from certiformer.target import Builder, Program, additive_split, fold
+from certiformer.target.build import Builder
+from certiformer.target.split import additive_split
 
 Group = tuple[tuple[int, ...], Program]
 # Sample points on an axis by dimension; the best of them are moved uphill, with steps halved when they do not help.
