@@ -111,18 +111,18 @@ Tests: tests/theorems/test_ones.py
 
 from toy.construct.zeros import nothing
 
-THEOREM = Theorem(
-    id="construct.ones",
-    title="Ones add up.",
-    kind="exact",
-    sources=("moore1966, page 1",),
-    verb="theorem",
-    assumptions=(
-        Assumption("two-ones", "There are two ones.", "checked"),
-        Assumption("peano", "Arithmetic holds.", "trusted"),
+THEOREM = {
+    "id": "construct.ones",
+    "title": "Ones add up.",
+    "kind": "exact",
+    "sources": ("moore1966, page 1",),
+    "verb": "theorem",
+    "assumptions": (
+        ("two-ones", "There are two ones.", "checked"),
+        ("peano", "Arithmetic holds.", "trusted"),
     ),
-    uses=("construct.zeros",),
-)
+    "uses": ("construct.zeros",),
+}
 '''
 
 
@@ -154,8 +154,8 @@ def test_a_theorem_whose_links_hold_has_no_faults(toy):
         ("`two-ones`: **checked**", "`two-ones`: **trusted**", "lists the assumptions"),
         ("    peano (**trusted**, by everyone): arithmetic holds.\n", "", "lists the assumptions"),
         ("Moore (1966)", "folklore", "names neither the key nor Moore"),
-        ('uses=("construct.zeros",)', 'uses=("construct.zeros", "construct.twos")', "which does not exist"),
-        ('uses=("construct.zeros",)', "uses=()", "imports the theorem construct.zeros"),
+        ('"uses": ("construct.zeros",)', '"uses": ("construct.zeros", "construct.twos")', "which does not exist"),
+        ('"uses": ("construct.zeros",)', '"uses": ()', "imports the theorem construct.zeros"),
         ("Tests: tests/theorems/test_ones.py", "Tests: somewhere.", "does not name tests/theorems/test_ones.py"),
     ],
 )

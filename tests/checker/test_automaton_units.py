@@ -11,9 +11,9 @@ from flint import arb, ctx
 from certiformer.axioms.automaton_head import Slot, share_bounds
 from certiformer.axioms.automaton_report import Report, finding
 from certiformer.axioms.automaton_units import HiddenUnits, Situations, _power
-from certiformer.checker.rounding import FORMATS
 from certiformer.kernel.balls import working_precision
 from certiformer.kernel.refusal import Refused
+from certiformer.kernel.rounding import FORMATS
 from compiler.automata.random_automata import random_automaton
 
 TYPES = {"float64": np.float64, "float32": np.float32}

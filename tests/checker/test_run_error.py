@@ -13,14 +13,14 @@ import numpy as np
 import pytest
 from flint import arb
 
-from certiformer.checker import rounding, run_attention
+from certiformer.checker import run_attention
 from certiformer.checker import run_error as analysis
-from certiformer.checker.rounding import FORMATS, Format, mean_value, summation
 from certiformer.checker.run_error import run_error
 from certiformer.checker.run_scores import ScoreTable
 from certiformer.errors import BadInput
 from certiformer.kernel.balls import BallDomain, working_precision
 from certiformer.kernel.certificate import Certificate
+from certiformer.kernel.rounding import FORMATS, Format, formats, mean_value, summation
 from certiformer.kernel.taylor import bounds
 from certiformer.model import Block, Config, FeedForward, Input, Norm, Readout, Transformer, tensor_specs
 from certiformer.model.cast import cast
@@ -238,15 +238,15 @@ def test_each_effect_is_charged_and_not_by_much(effect):
 def _weaker(monkeypatch, name):
     if name == "half the unit roundoff":
         halved = {key: _Halved(*[getattr(form, f) for f in form.__dataclass_fields__]) for key, form in FORMATS.items()}
-        monkeypatch.setattr(rounding, "FORMATS", halved)
+        monkeypatch.setattr(formats, "FORMATS", halved)
     elif name == "no error in the scores":
         monkeypatch.setattr(ScoreTable, "_errors", lambda self, row, allowed, extra, reference: [arb(0)] * len(allowed))
     elif name == "nothing is flushed":
         changed = {key: replace(form, lowest=-10_000) for key, form in FORMATS.items()}
-        monkeypatch.setattr(rounding, "FORMATS", changed)
+        monkeypatch.setattr(formats, "FORMATS", changed)
     elif name == "exact functions":
         changed = {key: replace(form, exp=0, erf=0, divide=0) for key, form in FORMATS.items()}
-        monkeypatch.setattr(rounding, "FORMATS", changed)
+        monkeypatch.setattr(formats, "FORMATS", changed)
         monkeypatch.setattr(run_attention, "summation", lambda *_: arb(0))
 
 

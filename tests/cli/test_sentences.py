@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from certiformer.target.table import TABLE_FORMAT
 
 import certiformer
 from certiformer import axioms

@@ -16,14 +16,14 @@ Statement: 1 + 1 = 2.
 """
 from elsewhere import nothing  # would fail if the registry imported the module
 
-THEOREM = Theorem(
-    id="construct.{name}",
-    title="Ones add up.",
-    kind="exact",
-    sources=("classical",),
-    verb="theorem",
-    assumptions=(Assumption("two-ones", "There are " "two ones.", status="checked"),),
-)
+THEOREM = {{
+    "id": "construct.{name}",
+    "title": "Ones add up.",
+    "kind": "exact",
+    "sources": ("classical",),
+    "verb": "theorem",
+    "assumptions": (("two-ones", "There are " "two ones.", "checked"),),
+}}
 '''
 
 
@@ -96,12 +96,14 @@ def test_find_suggests_the_nearest(package, wanted, message):
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ('id="construct.ones"', 'id="construct.twos"', "its module is 'construct.ones'"),
-        ('"Ones add up."', 'f"{1} adds up."', "line 9: a record holds only strings"),
-        ('sources=("classical",)', 'sources=["classical"]', "holds only strings, tuples"),
-        ('sources=("classical",)', "sources=SOURCES", "holds only strings, tuples"),
-        ("THEOREM = Theorem(", "THEOREM = dict(", "holds only strings, tuples"),
-        ('status="checked"', 'status="hoped"', "'checked' or 'trusted'"),
+        ('"id": "construct.ones"', '"id": "construct.twos"', "its module is 'construct.ones'"),
+        ('"Ones add up."', 'f"{1} adds up."', "line 7: THEOREM is no record .* malformed node"),
+        ('"sources": ("classical",)', '"sources": ["classical"]', "sources is a tuple"),
+        ('"sources": ("classical",)', '"sources": SOURCES', "malformed node"),
+        ('"sources": ("classical",),', "", "missing 1 required positional argument: 'sources'"),
+        ('"verb": "theorem"', '"verbs": "theorem"', "unexpected keyword argument 'verbs'"),
+        ("THEOREM = {", "THEOREM = 1, {", "it is not a dictionary"),
+        ('"checked"', '"hoped"', "'checked' or 'trusted'"),
     ],
 )
 def test_a_record_that_is_not_a_literal_or_lies_is_refused(package, old, new, message):
@@ -114,7 +116,7 @@ def test_a_record_that_is_not_a_literal_or_lies_is_refused(package, old, new, me
 
 def test_an_annotated_record_is_found(package):
     module = package / "construct" / "ones.py"
-    module.write_text(module.read_text().replace("THEOREM = ", "THEOREM: Theorem = "))
+    module.write_text(module.read_text().replace("THEOREM = ", "THEOREM: dict = "))
     assert find("construct.ones", package).record.kind == "exact"
 
 

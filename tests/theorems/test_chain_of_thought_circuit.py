@@ -11,13 +11,13 @@ import pytest
 
 from certiformer.axioms.chain_of_thought_circuit import prove_circuit
 from certiformer.axioms.lookups import enclosed_sum, shares_of
-from certiformer.checker.rounding import FORMATS
 from certiformer.compiler.circuits import Gate, Gates, compile_circuit
 from certiformer.compiler.folder import computation_certificate
 from certiformer.kernel.certificate import Certificate, Outcome
 from certiformer.kernel.computation import check_computation
 from certiformer.kernel.files import digest
 from certiformer.kernel.refusal import Refused
+from certiformer.kernel.rounding import FORMATS
 from certiformer.kernel.weights import Tensor, read_model
 from compiler.circuits.random_circuits import random_circuit
 from compiler.numpy_decoder import arrays, outputs

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from certiformer.axioms.chain_of_thought_machine import noise_of, prove_thoughts
-from certiformer.checker.rounding import FORMATS
 from certiformer.compiler.machines import ChainOfThought, simulate
 from certiformer.compiler.machines.chain_of_thought import ANCHORS
 from certiformer.compiler.machines.examples import busy_beaver, increment, palindrome
@@ -18,6 +17,7 @@ from certiformer.kernel.certificate import Certificate
 from certiformer.kernel.computation import check_computation
 from certiformer.kernel.files import digest
 from certiformer.kernel.refusal import Refused
+from certiformer.kernel.rounding import FORMATS
 from certiformer.kernel.weights import Tensor, read_model
 from certiformer.target.machine import Machine
 from compiler.machines.random_machines import random_machine

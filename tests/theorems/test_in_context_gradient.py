@@ -13,7 +13,6 @@ import pytest
 from certiformer.axioms.in_context_gradient import find, run_bound
 from certiformer.axioms.learner_run import LearnerRun
 from certiformer.axioms.learner_spectrum import spectrum
-from certiformer.checker.rounding import FORMATS, Format
 from certiformer.compiler.folder import computation_certificate
 from certiformer.compiler.incontext import Request, compile_learner, describe, save_learner
 from certiformer.compiler.incontext.compiled import CompiledLearner
@@ -25,6 +24,7 @@ from certiformer.kernel.files import CERTIFICATE, LEARNER, digest
 from certiformer.kernel.meanings.learner import read_learner
 from certiformer.kernel.meanings.least_squares import LeastSquares
 from certiformer.kernel.refusal import Refused
+from certiformer.kernel.rounding import FORMATS, Format
 from compiler.incontext.exact_linear import Leaning, contexts, descent, forward, fractions, tokens_of
 
 
@@ -170,8 +170,8 @@ def test_softmax_errors_in_many_digits():
     from flint import arb, ctx
 
     from certiformer.axioms.learner_run import softmax_attention
-    from certiformer.checker.rounding import FORMATS
     from certiformer.kernel.balls import ZERO
+    from certiformer.kernel.rounding import FORMATS
 
     learner = replace(made(attention="softmax-mirror", layers=1, rows=3).learner, small=2.0**-4)
     extra = softmax_attention(learner, FORMATS["float64"], ZERO)

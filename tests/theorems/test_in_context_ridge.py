@@ -16,7 +16,6 @@ from certiformer.axioms.in_context_gradient import run_bound
 from certiformer.axioms.in_context_ridge import contraction, find, ridge_bounds
 from certiformer.axioms.learner_run import Errors, LearnerRun
 from certiformer.axioms.learner_spectrum import chebyshev_bound, spectrum
-from certiformer.checker.rounding import Format
 from certiformer.compiler.incontext import Request, compile_learner, describe
 from certiformer.compiler.incontext.compiled import CompiledLearner
 from certiformer.compiler.incontext.schedule import chebyshev, constant, lebedev, whitening
@@ -24,6 +23,7 @@ from certiformer.errors import BadInput
 from certiformer.kernel.balls import decimal, working_precision
 from certiformer.kernel.files import LEARNER
 from certiformer.kernel.refusal import Refused
+from certiformer.kernel.rounding import Format
 from compiler.incontext.exact_linear import contexts, descent, forward, fractions, tokens_of
 
 

@@ -11,6 +11,7 @@ import pytest
 from certiformer.construct.memorise_sets import memorise_sets
 from certiformer.errors import BadInput
 from certiformer.kernel.refusal import Refused
+from certiformer.kernel.rules import finite
 
 EPS = Fraction(1, 10**6)
 
@@ -75,7 +76,6 @@ def test_an_epsilon_beyond_float64_is_refused():
 
 def test_a_changed_weight_is_seen_by_the_proof():
     """Negative control: the error is measured on the stored weights, not assumed."""
-    from certiformer.checker.rules.finite import check
 
     from certiformer.kernel.points import FiniteProblem, PointNetwork
     from certiformer.kernel.weights import read_model
@@ -90,4 +90,4 @@ def test_a_changed_weight_is_seen_by_the_proof():
     rows = (((Fraction(1), Fraction(2), Fraction(3)), (Fraction(0), Fraction(1), Fraction(0))),)
     for model, good in ((found.model, True), (broken, False)):
         network = PointNetwork(*read_model(model.config.to_bytes(), tensors_to_bytes(model)))
-        assert (check(FiniteProblem(network, Table("", "continuous", rows))) < 1e-6) is good
+        assert (finite(FiniteProblem(network, Table("", "continuous", rows))) < 1e-6) is good

@@ -9,7 +9,7 @@ which must be below the largest number: exact in a run. With n rows, the share o
 exp(-2 lambda), and any other one at most exp(-2 lambda); rows hidden by the mask get an exact 0.
 
 *Slots.* A slot gets sum_j p_j v_j, where p_j are the shares and v_j whole numbers from 0 to V: for v = v_m it lies in
-[v / (1 + e), v + e V]. In a run the exponentials, their sum, the quotient and the products err as `checker.rounding`
+[v / (1 + e), v + e V]. In a run the exponentials, their sum, the quotient and the products err as `kernel.rounding`
 says; the sum has one big term and n - 1 small ones, for which the lemma on small terms holds. Nothing here is negative,
 in a run neither. The slot itself may hold up to t from the pass before (where tiny numbers are flushed); adding it
 rounds once. With all errors zero these are the bounds of real arithmetic, so one interval holds both.
@@ -24,9 +24,9 @@ from typing import Any
 
 from flint import arb
 
-from certiformer.checker.rounding import Format, NoBound, no_overflow, summation
 from certiformer.kernel.balls import ONE, ZERO, larger
 from certiformer.kernel.refusal import Refused
+from certiformer.kernel.rounding import Format, NoBound, no_overflow, summation
 from certiformer.kernel.weights import Tensor
 
 HEAD = "blocks.0.attention.groups.0"
@@ -71,7 +71,7 @@ class Shares:
 def share_bounds(form: Format, rows: int, bits: int, sharpness: float) -> Shares:
     """The shares of a head over `rows` rows, where the one it looks at leads by twice `sharpness`.
 
-    >>> from certiformer.checker.rounding import FORMATS
+    >>> from certiformer.kernel.rounding import FORMATS
     >>> shares = share_bounds(FORMATS["float64"], 1001, 10, 32.0)
     >>> bool(1 - shares.low < 1e-14), bool(shares.leak < 1e-27)
     (True, True)

@@ -30,9 +30,9 @@ from typing import NamedTuple
 from flint import arb
 
 from certiformer.axioms.automaton_head import Slot
-from certiformer.checker.rounding import Format, NoBound
 from certiformer.kernel.balls import ZERO, smaller
 from certiformer.kernel.refusal import Refused
+from certiformer.kernel.rounding import Format, NoBound
 from certiformer.kernel.weights import Tensor
 
 QUARTERS = 4

@@ -34,7 +34,7 @@ Proof
 Assumptions
     form (**checked**): one block of one causal softmax head and ReLU units, one pass, a table of position codes.
     weights (**checked**): the numbers satisfy what the proof uses, enumerated over all situations of a row.
-    run (**trusted**): arithmetic is as described in `checker.rounding`, and the stream between attention and hidden units
+    run (**trusted**): arithmetic is as described in `kernel.rounding`, and the stream between attention and hidden units
     is one array of numbers of the stored type.
 
 Certified
@@ -45,7 +45,7 @@ Not certified
 
 Example
     >>> from certiformer.axioms.automaton_head import share_bounds
-    >>> from certiformer.checker.rounding import FORMATS
+    >>> from certiformer.kernel.rounding import FORMATS
     >>> full = share_bounds(FORMATS["bfloat16"], 2002, 11, 32.0).slot(FORMATS["bfloat16"], 1, 1)
     >>> bool(full.low > 0.9), bool(full.high < 1.1)
     (True, True)
@@ -73,30 +73,30 @@ from certiformer.axioms.automaton_head import (
 from certiformer.axioms.automaton_report import NOT_CLAIMED as NOT_CLAIMED
 from certiformer.axioms.automaton_report import Report, claim, finding
 from certiformer.axioms.automaton_units import HiddenUnits, Situations
-from certiformer.checker.rounding import FORMATS
 from certiformer.kernel.balls import working_precision
 from certiformer.kernel.computation import Files, Finding
 from certiformer.kernel.files import AUTOMATON, CONFIG, MODEL
 from certiformer.kernel.refusal import Refused
+from certiformer.kernel.rounding import FORMATS
 from certiformer.kernel.weights import Tensor, read_model
 from certiformer.target.automaton import Automaton
-from certiformer.theorem import Assumption, Theorem
 
-THEOREM = Theorem(
-    id="axioms.chain_of_thought_automaton",
-    title="A one-block decoder runs a finite automaton in one written state per symbol, exactly, for every word.",
-    kind="exact",
-    sources=("classical", "merrill2024"),
-    verb="compile",
-    assumptions=(
-        Assumption("form", "one block of one causal softmax head and ReLU units, a table of position codes", "checked"),
-        Assumption("weights", "scores, values and hidden units act as the table says in every situation", "checked"),
-        Assumption(
-            "run", "a run rounds as checker.rounding describes, between sub-layers to the stored type", "trusted"
-        ),
+THEOREM = {
+    "id": "axioms.chain_of_thought_automaton",
+    "title": "A one-block decoder runs a finite automaton in one written state per symbol, exactly, for every word.",
+    "kind": "exact",
+    "sources": (
+        "classical",
+        "merrill2024",
     ),
-    uses=(),
-)
+    "verb": "compile",
+    "assumptions": (
+        ("form", "one block of one causal softmax head and ReLU units, a table of position codes", "checked"),
+        ("weights", "scores, values and hidden units act as the table says in every situation", "checked"),
+        ("run", "a run rounds as kernel.rounding describes, between sub-layers to the stored type", "trusted"),
+    ),
+    "uses": (),
+}
 
 
 def sentence(files: Files) -> str:

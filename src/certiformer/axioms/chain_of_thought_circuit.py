@@ -39,7 +39,7 @@ Proof
 Assumptions
     form (**checked**): one causal block, two softmax heads of unit scale, ReLU units with residual, a table of codes.
     weights (**checked**): lookups, values and outputs are those of the stored circuit, in every case.
-    run (**trusted**): arithmetic is as described in `checker.rounding`, and the stream between attention and hidden units
+    run (**trusted**): arithmetic is as described in `kernel.rounding`, and the stream between attention and hidden units
     is one array of numbers of the stored type.
 
 Certified
@@ -51,7 +51,7 @@ Not certified
 
 Example
     >>> from certiformer.axioms.lookups import shares_of
-    >>> from certiformer.checker.rounding import FORMATS
+    >>> from certiformer.kernel.rounding import FORMATS
     >>> shares = shares_of(FORMATS["float32"], others=2_032, lead=64.0)
     >>> bool(1 - shares.low < 1e-5), bool(shares.rest < 1e-23)
     (True, True)
@@ -70,30 +70,30 @@ from typing import Any
 from flint import arb
 
 from certiformer.axioms.lookups import Shares, Units, columns, copied_coordinates, enclosed_sum, shares_of, sparse_row
-from certiformer.checker.rounding import FORMATS, NoBound, no_overflow
 from certiformer.kernel.balls import ONE, ZERO, decimal, smaller, working_precision
 from certiformer.kernel.computation import Files, Finding
 from certiformer.kernel.files import CONFIG, GATES, MODEL
 from certiformer.kernel.refusal import Refused
+from certiformer.kernel.rounding import FORMATS, NoBound, no_overflow
 from certiformer.kernel.weights import Tensor, read_model
 from certiformer.target.gates import Gates
-from certiformer.theorem import Assumption, Theorem
 
-THEOREM = Theorem(
-    id="axioms.chain_of_thought_circuit",
-    title="One block that writes a token for each gate computes a Boolean circuit, for all inputs at once.",
-    kind="exact",
-    sources=("li2024", "merrill2023"),
-    verb="compile",
-    assumptions=(
-        Assumption("form", "one causal block, two softmax heads, ReLU units, a table of position codes", "checked"),
-        Assumption("weights", "lookups, values and outputs are those of the circuit in every case", "checked"),
-        Assumption(
-            "run", "a run rounds as checker.rounding describes, between sub-layers to the stored type", "trusted"
-        ),
+THEOREM = {
+    "id": "axioms.chain_of_thought_circuit",
+    "title": "One block that writes a token for each gate computes a Boolean circuit, for all inputs at once.",
+    "kind": "exact",
+    "sources": (
+        "li2024",
+        "merrill2023",
     ),
-    uses=(),
-)
+    "verb": "compile",
+    "assumptions": (
+        ("form", "one causal block, two softmax heads, ReLU units, a table of position codes", "checked"),
+        ("weights", "lookups, values and outputs are those of the circuit in every case", "checked"),
+        ("run", "a run rounds as kernel.rounding describes, between sub-layers to the stored type", "trusted"),
+    ),
+    "uses": (),
+}
 
 NOT_CLAIMED = (
     "That the circuit computes what its author wanted: it is compared with nothing but itself.",

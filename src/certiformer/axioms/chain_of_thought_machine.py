@@ -52,7 +52,7 @@ Assumptions
     weights (**checked**): every stored number but the logarithms and the last units is the one of the proof; the
     logarithms are right up to eta, and the last units and the read-out are run on every pair.
     horizon (**checked**): the model has room for L symbols and T steps; more do not fit.
-    run (**trusted**): a run rounds as `checker.rounding` describes, and the stream between sub-layers is one array of
+    run (**trusted**): a run rounds as `kernel.rounding` describes, and the stream between sub-layers is one array of
     numbers of the stored type.
 
 Certified
@@ -63,7 +63,7 @@ Not certified
     Steps beyond the horizon, which a run refuses; that the machine does what its author wanted.
 
 Example
-    >>> from certiformer.checker.rounding import FORMATS
+    >>> from certiformer.kernel.rounding import FORMATS
     >>> from certiformer.axioms.chain_of_thought_machine import noise_of
     >>> [bool(noise_of(FORMATS[name], 701, 1e-6) < 1 / 16) for name in ("float64", "float32", "bfloat16")]
     [True, True, False]
@@ -82,31 +82,28 @@ from flint import arb
 
 from certiformer.axioms.lookups import Units, columns, enclosed_sum, shares_of
 from certiformer.axioms.thought_weights import ANCHOR_BITS, LEAD, ThoughtShape
-from certiformer.checker.rounding import FORMATS, Format, NoBound
 from certiformer.kernel.balls import INFINITY, ONE, ZERO, decimal, larger, smaller, working_precision
 from certiformer.kernel.computation import Files, Finding
 from certiformer.kernel.files import CONFIG, MACHINE, MODEL
 from certiformer.kernel.refusal import Refused
+from certiformer.kernel.rounding import FORMATS, Format, NoBound
 from certiformer.kernel.weights import Tensor, read_model
 from certiformer.target.machine import Machine
-from certiformer.theorem import Assumption, Theorem
 
-THEOREM = Theorem(
-    id="axioms.chain_of_thought_machine",
-    title="A causal decoder that writes one token a step computes what a Turing machine computes.",
-    kind="exact",
-    sources=("merrill2024",),
-    verb="compile",
-    assumptions=(
-        Assumption("form", "two causal softmax blocks with ReLU units, one register", "checked"),
-        Assumption("weights", "every number is the one of the proof, or is run on every pair", "checked"),
-        Assumption("horizon", "at most L input symbols and T steps; more do not fit", "checked"),
-        Assumption(
-            "run", "a run rounds as checker.rounding describes, between sub-layers to the stored type", "trusted"
-        ),
+THEOREM = {
+    "id": "axioms.chain_of_thought_machine",
+    "title": "A causal decoder that writes one token a step computes what a Turing machine computes.",
+    "kind": "exact",
+    "sources": ("merrill2024",),
+    "verb": "compile",
+    "assumptions": (
+        ("form", "two causal softmax blocks with ReLU units, one register", "checked"),
+        ("weights", "every number is the one of the proof, or is run on every pair", "checked"),
+        ("horizon", "at most L input symbols and T steps; more do not fit", "checked"),
+        ("run", "a run rounds as kernel.rounding describes, between sub-layers to the stored type", "trusted"),
     ),
-    uses=(),
-)
+    "uses": (),
+}
 
 NOT_CLAIMED = (
     "Steps beyond the horizon: `run` stops there and says so.",

@@ -61,7 +61,7 @@ Assumptions
     form (**checked**): five blocks as stated, causal nearest attention, ReLU units, residuals.
     weights (**checked**): every whole number is the one of the proof, every other one is right up to eta.
     horizon (**checked**): 6 kappa T^4 < 1 for the stored positions; more steps do not fit.
-    run (**trusted**): a run rounds as `checker.rounding` describes; equal scores are compared as they were computed.
+    run (**trusted**): a run rounds as `kernel.rounding` describes; equal scores are compared as they were computed.
 
 Certified
     The statement, for every input of at most L symbols and the first T steps. `margin` is the smaller of 1 - 6 kappa T^4,
@@ -71,7 +71,7 @@ Not certified
     Steps beyond the horizon, which a run refuses. In rationals there is no horizon; `run_exactly` and the tests go there.
 
 Example
-    >>> from certiformer.checker.rounding import FORMATS
+    >>> from certiformer.kernel.rounding import FORMATS
     >>> from certiformer.axioms.encoder_decoder_machine import unsafe
     >>> [bool(unsafe(FORMATS["float64"], steps) < 1) for steps in (900, 1_000)]
     [True, False]
@@ -92,29 +92,28 @@ from flint import arb
 
 from certiformer.axioms.encoder_weights import EncoderShape, nonzero_entries
 from certiformer.axioms.lookups import enclosed_sum
-from certiformer.checker.rounding import FORMATS, Format, NoBound
 from certiformer.kernel.balls import INFINITY, ONE, ZERO, decimal, larger, smaller, working_precision
 from certiformer.kernel.computation import Files, Finding
 from certiformer.kernel.files import CONFIG, MACHINE, MODEL
 from certiformer.kernel.refusal import Refused
+from certiformer.kernel.rounding import FORMATS, Format, NoBound
 from certiformer.kernel.weights import Tensor, read_model
 from certiformer.target.machine import Machine
-from certiformer.theorem import Assumption, Theorem
 
-THEOREM = Theorem(
-    id="axioms.encoder_decoder_machine",
-    title="An encoder-decoder with hard attention simulates a Turing machine, up to a horizon in floats.",
-    kind="exact",
-    sources=("perez2021",),
-    verb="compile",
-    assumptions=(
-        Assumption("form", "five blocks with causal nearest attention and ReLU units", "checked"),
-        Assumption("weights", "every number is the one of the proof, up to the rounding of the type", "checked"),
-        Assumption("horizon", "the latest write leads by more than a run errs; more steps do not fit", "checked"),
-        Assumption("run", "a run rounds as checker.rounding describes", "trusted"),
+THEOREM = {
+    "id": "axioms.encoder_decoder_machine",
+    "title": "An encoder-decoder with hard attention simulates a Turing machine, up to a horizon in floats.",
+    "kind": "exact",
+    "sources": ("perez2021",),
+    "verb": "compile",
+    "assumptions": (
+        ("form", "five blocks with causal nearest attention and ReLU units", "checked"),
+        ("weights", "every number is the one of the proof, up to the rounding of the type", "checked"),
+        ("horizon", "the latest write leads by more than a run errs; more steps do not fit", "checked"),
+        ("run", "a run rounds as kernel.rounding describes", "trusted"),
     ),
-    uses=(),
-)
+    "uses": (),
+}
 
 NOT_CLAIMED = (
     "Steps beyond the horizon: `run` stops there and says so. In rationals the same weights go on for ever.",

@@ -57,19 +57,21 @@ from certiformer.kernel.meanings.sequence_maps import CountMap
 from certiformer.kernel.points import FiniteProblem, PointNetwork
 from certiformer.kernel.refusal import Refused
 from certiformer.kernel.steps import Theorem as TheoremNode
-from certiformer.theorem import Assumption, Theorem
 
-THEOREM = Theorem(
-    id="axioms.exact_count",
-    title="One uniform head and ReLU units compute functions of the counts of letters, for all sequences.",
-    kind="exact",
-    sources=("classical", "perez2021"),
-    verb="build",
-    assumptions=(
-        Assumption("form", "one block, one uniform softmax head, ReLU units or none, one position is read", "checked"),
+THEOREM = {
+    "id": "axioms.exact_count",
+    "title": "One uniform head and ReLU units compute functions of the counts of letters, for all sequences.",
+    "kind": "exact",
+    "sources": (
+        "classical",
+        "perez2021",
     ),
-    uses=(),
-)
+    "verb": "build",
+    "assumptions": (
+        ("form", "one block, one uniform softmax head, ReLU units or none, one position is read", "checked"),
+    ),
+    "uses": (),
+}
 
 _HEAD = "blocks.0.attention.groups.0"
 _ATTENTION = {"kind": "softmax", "bias": False, "mask": "none", "score_bias": "none", "residual": True}

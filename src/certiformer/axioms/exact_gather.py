@@ -63,20 +63,19 @@ from certiformer.kernel.network import Network
 from certiformer.kernel.problem import Problem
 from certiformer.kernel.refusal import Refused
 from certiformer.kernel.steps import Theorem as TheoremNode
-from certiformer.theorem import Assumption, Theorem
 
-THEOREM = Theorem(
-    id="axioms.exact_gather",
-    title="Attention with fixed weights brings every number of the sequence to every token, exactly.",
-    kind="exact",
-    sources=("vaswani2017",),
-    verb="build",
-    assumptions=(
-        Assumption("form", "one block of softmax attention whose scores do not depend on the input", "checked"),
-        Assumption("affine", "every output of the target is written as an affine function", "checked"),
+THEOREM = {
+    "id": "axioms.exact_gather",
+    "title": "Attention with fixed weights brings every number of the sequence to every token, exactly.",
+    "kind": "exact",
+    "sources": ("vaswani2017",),
+    "verb": "build",
+    "assumptions": (
+        ("form", "one block of softmax attention whose scores do not depend on the input", "checked"),
+        ("affine", "every output of the target is written as an affine function", "checked"),
     ),
-    uses=(),
-)
+    "uses": (),
+}
 
 
 def inverse_mixing(tokens: int, keys: int) -> tuple[Fraction, Fraction]:

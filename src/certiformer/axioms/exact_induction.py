@@ -64,20 +64,22 @@ from certiformer.kernel.points import FiniteProblem, PointNetwork
 from certiformer.kernel.refusal import Refused
 from certiformer.kernel.steps import Theorem as TheoremNode
 from certiformer.kernel.stream import absolute
-from certiformer.theorem import Assumption, Theorem
 
-THEOREM = Theorem(
-    id="axioms.exact_induction",
-    title="Two causal layers of one head each are an induction head on all sequences, up to what their softmax leaks.",
-    kind="exact",
-    sources=("classical", "olsson2022"),
-    verb="build",
-    assumptions=(
-        Assumption("form", "one register, two causal blocks of one plain softmax head and nothing else", "checked"),
-        Assumption("leads", "both leads are positive for every position and all letters", "checked"),
+THEOREM = {
+    "id": "axioms.exact_induction",
+    "title": "Two causal layers of one head each are an induction head on all sequences, up to what their softmax leaks.",
+    "kind": "exact",
+    "sources": (
+        "classical",
+        "olsson2022",
     ),
-    uses=(),
-)
+    "verb": "build",
+    "assumptions": (
+        ("form", "one register, two causal blocks of one plain softmax head and nothing else", "checked"),
+        ("leads", "both leads are positive for every position and all letters", "checked"),
+    ),
+    "uses": (),
+}
 
 _ATTENTION = {"kind": "softmax", "bias": False, "mask": "causal", "score_bias": "none", "residual": True}
 

@@ -61,19 +61,19 @@ from certiformer.kernel.meanings.sequence_maps import SortMap
 from certiformer.kernel.points import FiniteProblem, PointNetwork
 from certiformer.kernel.refusal import Refused
 from certiformer.kernel.steps import Theorem as TheoremNode
-from certiformer.theorem import Assumption, Theorem
 
-THEOREM = Theorem(
-    id="axioms.exact_sort",
-    title="One uniform head and 2V ReLU units sort every sequence over an alphabet of V letters.",
-    kind="exact",
-    sources=("classical", "perez2021"),
-    verb="build",
-    assumptions=(
-        Assumption("form", "one block, one uniform softmax head, 2V ReLU units, all positions are read", "checked"),
+THEOREM = {
+    "id": "axioms.exact_sort",
+    "title": "One uniform head and 2V ReLU units sort every sequence over an alphabet of V letters.",
+    "kind": "exact",
+    "sources": (
+        "classical",
+        "perez2021",
     ),
-    uses=(),
-)
+    "verb": "build",
+    "assumptions": (("form", "one block, one uniform softmax head, 2V ReLU units, all positions are read", "checked"),),
+    "uses": (),
+}
 
 _HEAD, _FFN = "blocks.0.attention.groups.0", "blocks.0.ffn"
 _ATTENTION = {"kind": "softmax", "bias": False, "mask": "none", "score_bias": "none", "residual": True}

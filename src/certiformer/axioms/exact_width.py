@@ -51,19 +51,21 @@ from certiformer.kernel.meanings.sequence_maps import WidthMap
 from certiformer.kernel.points import FiniteProblem, PointNetwork
 from certiformer.kernel.refusal import Refused
 from certiformer.kernel.steps import Theorem as TheoremNode
-from certiformer.theorem import Assumption, Theorem
 
-THEOREM = Theorem(
-    id="axioms.exact_width",
-    title="A softmax head and ReLU units count the positions with the same letter, for all sequences.",
-    kind="exact",
-    sources=("classical", "weiss2021"),
-    verb="build",
-    assumptions=(
-        Assumption("form", "one block, one register, one softmax head, ReLU units, all positions are read", "checked"),
+THEOREM = {
+    "id": "axioms.exact_width",
+    "title": "A softmax head and ReLU units count the positions with the same letter, for all sequences.",
+    "kind": "exact",
+    "sources": (
+        "classical",
+        "weiss2021",
     ),
-    uses=(),
-)
+    "verb": "build",
+    "assumptions": (
+        ("form", "one block, one register, one softmax head, ReLU units, all positions are read", "checked"),
+    ),
+    "uses": (),
+}
 
 _HEAD = "blocks.0.attention.groups.0"
 _ATTENTION = {"kind": "softmax", "bias": False, "mask": "none", "score_bias": "none", "residual": True}

@@ -27,7 +27,7 @@ Proof
 Assumptions
     weights (**checked**): every stored number is the one that the learner has, output weights of softmax up to rounding.
     numbers (**checked**): bounds are found in ball arithmetic, for all eigenvalues up to `high`.
-    run (**trusted**): arithmetic is as described in `checker.rounding`; the context is given in numbers of the type.
+    run (**trusted**): arithmetic is as described in `kernel.rounding`; the context is given in numbers of the type.
 
 Certified
     The statement for all contexts of 1 to N rows; `tolerance` is stated, `margin` is what the bound leaves of it.
@@ -56,7 +56,6 @@ from flint import arb
 from certiformer.axioms.learner_run import EXACT, LearnerRun, softmax_attention
 from certiformer.axioms.learner_spectrum import spectrum
 from certiformer.axioms.learner_weights import require_weights
-from certiformer.checker.rounding import FORMATS, NoBound
 from certiformer.kernel.balls import ZERO, ball, decimal, working_precision
 from certiformer.kernel.computation import Files, Finding
 from certiformer.kernel.files import CONFIG, LEARNER, MODEL
@@ -64,22 +63,25 @@ from certiformer.kernel.meanings.learner import larger_reading, read_learner, sm
 from certiformer.kernel.meanings.least_squares import LeastSquares
 from certiformer.kernel.numbers import exact_text
 from certiformer.kernel.refusal import Refused
+from certiformer.kernel.rounding import FORMATS, NoBound
 from certiformer.kernel.weights import read_model
-from certiformer.theorem import Assumption, Theorem
 
-THEOREM = Theorem(
-    id="axioms.in_context_gradient",
-    title="Layers of linear attention are steps of gradient descent on the rows of the context.",
-    kind="exact",
-    sources=("oswald2023", "gatmiry2024"),
-    verb="compile",
-    assumptions=(
-        Assumption("weights", "every stored number is the one that the learner has", "checked"),
-        Assumption("numbers", "the bounds hold for all eigenvalues up to the stated one", "checked"),
-        Assumption("run", "a run rounds as checker.rounding describes, on numbers of the stored type", "trusted"),
+THEOREM = {
+    "id": "axioms.in_context_gradient",
+    "title": "Layers of linear attention are steps of gradient descent on the rows of the context.",
+    "kind": "exact",
+    "sources": (
+        "oswald2023",
+        "gatmiry2024",
     ),
-    uses=(),
-)
+    "verb": "compile",
+    "assumptions": (
+        ("weights", "every stored number is the one that the learner has", "checked"),
+        ("numbers", "the bounds hold for all eigenvalues up to the stated one", "checked"),
+        ("run", "a run rounds as kernel.rounding describes, on numbers of the stored type", "trusted"),
+    ),
+    "uses": (),
+}
 
 NOTHING = Fraction(0)
 NOT_CLAIMED = (

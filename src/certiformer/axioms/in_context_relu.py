@@ -44,7 +44,7 @@ Proof
     for proximal steps too. F(0) is Y^2 / 2 at most (log 2 for logistic), so |w|^2 <= l sum |change|^2 <= 2 l rate F(0)
     / mu. (iii) The penalty alone is at most F(0): |w|^2 <= 2 F(0) rate / decay, or |w| <= F(0) rate / threshold.
 
-    *Rounding* (in the terms of `checker.rounding`, v = |w| in the run). Queries, keys and marks are copies. A score is
+    *Rounding* (in the terms of `kernel.rounding`, v = |w| in the run). Queries, keys and marks are copies. A score is
     a sum of d + 1 products of size at most S = v B + K in all, K the label bound or the outermost knot: error e =
     gamma_(d+1) S. A weighted sum over N rows, of values rounded `divide` + 1 times: in norm at most b B (e + gamma_(N +
     divide + 2) (S + e)), b the sum of |bends| (2 for two heads), since the norms of x_j / n add up to at most B. A
@@ -60,7 +60,7 @@ Assumptions
     form (**checked**): two blocks of ReLU attention and ReLU units, applied once for every step.
     weights (**checked**): every stored number is the one that the plan calls for.
     step (**checked**): decay + rate c spectrum <= 2, and the bends add up to 0.
-    run (**trusted**): arithmetic is as described in `checker.rounding`; the quotients x_j / n are rounded once.
+    run (**trusted**): arithmetic is as described in `kernel.rounding`; the quotients x_j / n are rounded once.
 
 Certified
     The statement, for all contexts at once.
@@ -88,7 +88,6 @@ from functools import lru_cache
 from certiformer.axioms.learner_plan import Entries, Plan, copy, eraser
 from certiformer.axioms.logistic_polygon import polygon_error
 from certiformer.axioms.relu_learner_run import Drift, RunBounds
-from certiformer.checker.rounding import FORMATS, NoBound
 from certiformer.kernel.balls import ONE, ZERO, decimal, working_precision
 from certiformer.kernel.computation import Files, Finding
 from certiformer.kernel.files import CONFIG, LEARNER, MODEL
@@ -96,23 +95,23 @@ from certiformer.kernel.meanings.learner import read_learner
 from certiformer.kernel.meanings.relu_learner import ReluLearner
 from certiformer.kernel.numbers import exact_text
 from certiformer.kernel.refusal import Refused
+from certiformer.kernel.rounding import FORMATS, NoBound
 from certiformer.kernel.weights import read_model
-from certiformer.theorem import Assumption, Theorem
 
-THEOREM = Theorem(
-    id="axioms.in_context_relu",
-    title="ReLU attention makes the steps of least squares, logistic regression and the Lasso on its context.",
-    kind="exact",
-    sources=("bai2023",),
-    verb="compile",
-    assumptions=(
-        Assumption("form", "two blocks of ReLU attention and ReLU units, once for every step", "checked"),
-        Assumption("weights", "every stored number is the one that the description calls for", "checked"),
-        Assumption("step", "a step does not increase distances, and the bends add up to 0", "checked"),
-        Assumption("run", "a run rounds as checker.rounding describes; x / n is rounded once", "trusted"),
+THEOREM = {
+    "id": "axioms.in_context_relu",
+    "title": "ReLU attention makes the steps of least squares, logistic regression and the Lasso on its context.",
+    "kind": "exact",
+    "sources": ("bai2023",),
+    "verb": "compile",
+    "assumptions": (
+        ("form", "two blocks of ReLU attention and ReLU units, once for every step", "checked"),
+        ("weights", "every stored number is the one that the description calls for", "checked"),
+        ("step", "a step does not increase distances, and the bends add up to 0", "checked"),
+        ("run", "a run rounds as kernel.rounding describes; x / n is rounded once", "trusted"),
     ),
-    uses=(),
-)
+    "uses": (),
+}
 
 NOT_CLAIMED = (
     "That the steps have converged: the claim is about as many steps as there are passes.",

@@ -38,7 +38,7 @@ Assumptions
     weights (**checked**): every stored number is the one that the learner has, output weights of softmax up to rounding,
     and one strength in all registers, whose distance from that of the claim is part of the bound.
     spectrum (**checked**): C is found in balls for all eigenvalues in [a, b]; `run` names a context outside.
-    run (**trusted**): arithmetic is as described in `checker.rounding`; the context is given in numbers of the type.
+    run (**trusted**): arithmetic is as described in `kernel.rounding`; the context is given in numbers of the type.
 
 Certified
     The statement for all contexts of 1 to N rows whose eigenvalues are in [a, b]; where a <= strength and b >=
@@ -77,21 +77,24 @@ from certiformer.kernel.meanings.learner import larger_reading, read_learner, sm
 from certiformer.kernel.meanings.least_squares import LeastSquares
 from certiformer.kernel.refusal import Refused
 from certiformer.kernel.weights import Tensor, read_model
-from certiformer.theorem import Assumption, Theorem
 
-THEOREM = Theorem(
-    id="axioms.in_context_ridge",
-    title="Layers of linear attention compute ridge regression on the rows of the context, to a proved accuracy.",
-    kind="upper bound",
-    sources=("classical", "lebedev1971", "oswald2023"),
-    verb="compile",
-    assumptions=(
-        Assumption("weights", "every stored number is the one that the learner has", "checked"),
-        Assumption("spectrum", "the eigenvalues of the context lie in the stated range", "checked"),
-        Assumption("run", "a run rounds as checker.rounding describes, on numbers of the stored type", "trusted"),
+THEOREM = {
+    "id": "axioms.in_context_ridge",
+    "title": "Layers of linear attention compute ridge regression on the rows of the context, to a proved accuracy.",
+    "kind": "upper bound",
+    "sources": (
+        "classical",
+        "lebedev1971",
+        "oswald2023",
     ),
-    uses=("axioms.in_context_gradient",),
-)
+    "verb": "compile",
+    "assumptions": (
+        ("weights", "every stored number is the one that the learner has", "checked"),
+        ("spectrum", "the eigenvalues of the context lie in the stated range", "checked"),
+        ("run", "a run rounds as kernel.rounding describes, on numbers of the stored type", "trusted"),
+    ),
+    "uses": ("axioms.in_context_gradient",),
+}
 
 NOT_CLAIMED = (
     "That the strength is a good one, or the model linear: the prediction is that of ridge regression.",

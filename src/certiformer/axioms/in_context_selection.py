@@ -57,7 +57,7 @@ Assumptions
     form (**checked**): six blocks of ReLU attention and ReLU units, applied once for every step.
     weights (**checked**): every stored number is the one that the plan calls for.
     step (**checked**): no step is longer than 2 in terms of the stated spectrum.
-    run (**trusted**): arithmetic is as described in `checker.rounding`; x_j / n, x_j / m, y_j / m are rounded once.
+    run (**trusted**): arithmetic is as described in `kernel.rounding`; x_j / n, x_j / m, y_j / m are rounded once.
 
 Certified
     The statement, for all contexts at once.
@@ -86,7 +86,6 @@ from flint import arb
 
 from certiformer.axioms.learner_plan import Entries, Plan, copy, eraser
 from certiformer.axioms.selection_run import Choice, choice_bounds
-from certiformer.checker.rounding import FORMATS, NoBound
 from certiformer.kernel.balls import decimal, working_precision
 from certiformer.kernel.computation import Files, Finding
 from certiformer.kernel.files import CONFIG, LEARNER, MODEL
@@ -94,25 +93,23 @@ from certiformer.kernel.meanings.learner import read_learner
 from certiformer.kernel.meanings.selection import Selection
 from certiformer.kernel.numbers import exact_text
 from certiformer.kernel.refusal import Refused
+from certiformer.kernel.rounding import FORMATS, NoBound
 from certiformer.kernel.weights import read_model
-from certiformer.theorem import Assumption, Theorem
 
-THEOREM = Theorem(
-    id="axioms.in_context_selection",
-    title="ReLU attention learns with several ridge strengths and predicts with the one that validates best.",
-    kind="exact",
-    sources=("bai2023",),
-    verb="compile",
-    assumptions=(
-        Assumption("form", "six blocks of ReLU attention and ReLU units, once for every step", "checked"),
-        Assumption("weights", "every stored number is the one that the description calls for", "checked"),
-        Assumption("step", "no step is longer than 2 in terms of the stated spectrum", "checked"),
-        Assumption(
-            "run", "a run rounds as checker.rounding describes; quotients of the data are rounded once", "trusted"
-        ),
+THEOREM = {
+    "id": "axioms.in_context_selection",
+    "title": "ReLU attention learns with several ridge strengths and predicts with the one that validates best.",
+    "kind": "exact",
+    "sources": ("bai2023",),
+    "verb": "compile",
+    "assumptions": (
+        ("form", "six blocks of ReLU attention and ReLU units, once for every step", "checked"),
+        ("weights", "every stored number is the one that the description calls for", "checked"),
+        ("step", "no step is longer than 2 in terms of the stated spectrum", "checked"),
+        ("run", "a run rounds as kernel.rounding describes; quotients of the data are rounded once", "trusted"),
     ),
-    uses=(),
-)
+    "uses": (),
+}
 
 NOT_CLAIMED = (
     "Which strength a run chooses where the lead in validation loss is smaller than stated.",

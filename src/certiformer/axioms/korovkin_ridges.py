@@ -103,22 +103,25 @@ from certiformer.kernel.problem import Problem, ProgramFunction, select
 from certiformer.kernel.programs import Program, fold
 from certiformer.kernel.refusal import Refused
 from certiformer.kernel.steps import Theorem as TheoremNode
-from certiformer.theorem import Assumption, Theorem
 
-THEOREM = Theorem(
-    id="axioms.korovkin_ridges",
-    title="One transformer block approximates every Lipschitz function of a whole sequence, with constants.",
-    kind="upper bound",
-    sources=("gumaan2025", "classical"),
-    verb="build",
-    assumptions=(
-        Assumption("lipschitz", "f is Lipschitz on the box; Clarke's gradient is enclosed on a partition", "checked"),
-        Assumption(
-            "form", "the block computes units along the operator's directions, up to what is charged", "checked"
-        ),
+THEOREM = {
+    "id": "axioms.korovkin_ridges",
+    "title": "One transformer block approximates every Lipschitz function of a whole sequence, with constants.",
+    "kind": "upper bound",
+    "sources": (
+        "gumaan2025",
+        "classical",
     ),
-    uses=("axioms.exact_gather", "axioms.position_gating"),
-)
+    "verb": "build",
+    "assumptions": (
+        ("lipschitz", "f is Lipschitz on the box; Clarke's gradient is enclosed on a partition", "checked"),
+        ("form", "the block computes units along the operator's directions, up to what is charged", "checked"),
+    ),
+    "uses": (
+        "axioms.exact_gather",
+        "axioms.position_gating",
+    ),
+}
 
 MAX_DIMENSION = 3
 MAX_DIRECTIONS = 60_000

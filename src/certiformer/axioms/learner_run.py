@@ -51,10 +51,10 @@ from typing import NamedTuple
 from flint import arb
 
 from certiformer.axioms.learner_spectrum import Spectrum
-from certiformer.checker.rounding import Format, no_overflow
 from certiformer.kernel.balls import ONE, ZERO, ball, larger, smaller
 from certiformer.kernel.meanings.learner import larger_reading
 from certiformer.kernel.meanings.least_squares import LeastSquares
+from certiformer.kernel.rounding import Format, no_overflow
 
 
 class Attention(NamedTuple):

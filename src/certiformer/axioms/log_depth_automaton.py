@@ -43,7 +43,7 @@ Proof
 Assumptions
     form (**checked**): a block of one causal softmax head and ReLU units, a block of ReLU units, K passes, 2^K >= T.
     weights (**checked**): the numbers satisfy what the proof uses, for every number that a slot can hold.
-    run (**trusted**): arithmetic is as described in `checker.rounding`, and the stream between sub-layers is one array of
+    run (**trusted**): arithmetic is as described in `kernel.rounding`, and the stream between sub-layers is one array of
     numbers of the stored type.
 
 Certified
@@ -54,7 +54,7 @@ Not certified
 
 Example
     >>> from certiformer.axioms.automaton_head import share_bounds
-    >>> from certiformer.checker.rounding import FORMATS
+    >>> from certiformer.kernel.rounding import FORMATS
     >>> slot = share_bounds(FORMATS["float32"], 1001, 10, 32.0).slot(FORMATS["float32"], 19, 19)
     >>> bool(slot.low > 18.99), bool(slot.high < 19.01)
     (True, True)
@@ -84,30 +84,30 @@ from certiformer.axioms.automaton_head import (
 from certiformer.axioms.automaton_report import NOT_CLAIMED as NOT_CLAIMED
 from certiformer.axioms.automaton_report import Report, claim, finding
 from certiformer.axioms.automaton_units import QUARTERS, HiddenUnits, Situations
-from certiformer.checker.rounding import FORMATS, Format
 from certiformer.kernel.balls import working_precision
 from certiformer.kernel.computation import Files, Finding
 from certiformer.kernel.files import AUTOMATON, CONFIG, MODEL
 from certiformer.kernel.refusal import Refused
+from certiformer.kernel.rounding import FORMATS, Format
 from certiformer.kernel.weights import Tensor, read_model
 from certiformer.target.automaton import Automaton
-from certiformer.theorem import Assumption, Theorem
 
-THEOREM = Theorem(
-    id="axioms.log_depth_automaton",
-    title="Two blocks, applied log2 T times, are a finite automaton, exactly, for every word of up to T symbols.",
-    kind="exact",
-    sources=("classical", "liu2023"),
-    verb="compile",
-    assumptions=(
-        Assumption("form", "one causal softmax head, ReLU units, enough passes, a table of position codes", "checked"),
-        Assumption("weights", "scores, values and hidden units compose maps, for every number of a slot", "checked"),
-        Assumption(
-            "run", "a run rounds as checker.rounding describes, between sub-layers to the stored type", "trusted"
-        ),
+THEOREM = {
+    "id": "axioms.log_depth_automaton",
+    "title": "Two blocks, applied log2 T times, are a finite automaton, exactly, for every word of up to T symbols.",
+    "kind": "exact",
+    "sources": (
+        "classical",
+        "liu2023",
     ),
-    uses=(),
-)
+    "verb": "compile",
+    "assumptions": (
+        ("form", "one causal softmax head, ReLU units, enough passes, a table of position codes", "checked"),
+        ("weights", "scores, values and hidden units compose maps, for every number of a slot", "checked"),
+        ("run", "a run rounds as kernel.rounding describes, between sub-layers to the stored type", "trusted"),
+    ),
+    "uses": (),
+}
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """A head that looks up one place, and sums of enclosed numbers: bounds that hold in real arithmetic and in a run at once.
 
-Every ball here contains the real value *and* every value that a run by the rules of `checker.rounding` may give.
+Every ball here contains the real value *and* every value that a run by the rules of `kernel.rounding` may give.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 from flint import arb
 
-from certiformer.checker.rounding import Format, NoBound, no_overflow, summation
 from certiformer.kernel.balls import ONE, ZERO, larger
 from certiformer.kernel.refusal import Refused
+from certiformer.kernel.rounding import Format, NoBound, no_overflow, summation
 from certiformer.kernel.weights import Tensor
 
 

@@ -32,7 +32,7 @@ Proof
 Assumptions
     form (**checked**): one block of one causal softmax head and ReLU units, T passes, a table of position codes.
     weights (**checked**): the numbers satisfy what the proof uses, enumerated over all situations of a row.
-    run (**trusted**): arithmetic is as described in `checker.rounding`, and the stream between attention and hidden units
+    run (**trusted**): arithmetic is as described in `kernel.rounding`, and the stream between attention and hidden units
     is one array of numbers of the stored type.
 
 Certified
@@ -43,7 +43,7 @@ Not certified
 
 Example
     >>> from certiformer.axioms.automaton_head import share_bounds
-    >>> from certiformer.checker.rounding import FORMATS
+    >>> from certiformer.kernel.rounding import FORMATS
     >>> full = share_bounds(FORMATS["float32"], 1001, 10, 32.0).slot(FORMATS["float32"], 1, 1)
     >>> bool(full.low > 0.999), bool(full.high < 1.001)
     (True, True)
@@ -72,30 +72,31 @@ from certiformer.axioms.automaton_head import (
 from certiformer.axioms.automaton_report import NOT_CLAIMED as NOT_CLAIMED
 from certiformer.axioms.automaton_report import Report, claim, finding
 from certiformer.axioms.automaton_units import HiddenUnits, Situations
-from certiformer.checker.rounding import FORMATS
 from certiformer.kernel.balls import working_precision
 from certiformer.kernel.computation import Files, Finding
 from certiformer.kernel.files import AUTOMATON, CONFIG, MODEL
 from certiformer.kernel.refusal import Refused
+from certiformer.kernel.rounding import FORMATS
 from certiformer.kernel.weights import Tensor, read_model
 from certiformer.target.automaton import Automaton
-from certiformer.theorem import Assumption, Theorem
 
-THEOREM = Theorem(
-    id="axioms.looped_automaton",
-    title="One looped block is a finite automaton, exactly, for every word up to the length it was made for.",
-    kind="exact",
-    sources=("classical", "giannou2023", "liu2023"),
-    verb="compile",
-    assumptions=(
-        Assumption("form", "one block of one causal softmax head and ReLU units, a table of position codes", "checked"),
-        Assumption("weights", "scores, values and hidden units act as the table says in every situation", "checked"),
-        Assumption(
-            "run", "a run rounds as checker.rounding describes, between sub-layers to the stored type", "trusted"
-        ),
+THEOREM = {
+    "id": "axioms.looped_automaton",
+    "title": "One looped block is a finite automaton, exactly, for every word up to the length it was made for.",
+    "kind": "exact",
+    "sources": (
+        "classical",
+        "giannou2023",
+        "liu2023",
     ),
-    uses=(),
-)
+    "verb": "compile",
+    "assumptions": (
+        ("form", "one block of one causal softmax head and ReLU units, a table of position codes", "checked"),
+        ("weights", "scores, values and hidden units act as the table says in every situation", "checked"),
+        ("run", "a run rounds as kernel.rounding describes, between sub-layers to the stored type", "trusted"),
+    ),
+    "uses": (),
+}
 
 
 def sentence(files: Files) -> str:

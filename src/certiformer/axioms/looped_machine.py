@@ -32,7 +32,7 @@ Proof
     the right h, and goes to r, and otherwise in [0, exp(-2 lambda)].
 
     *Runs.* Scores are sums of at most B terms +-lambda with lambda a power of two: exact. Exponentials, their sum and
-    the quotient err as `checker.rounding` says; only one value is not zero, so the weighted sum and the output matrix
+    the quotient err as `kernel.rounding` says; only one value is not zero, so the weighted sum and the output matrix
     do not round. This gives the interval of a slot in a run; below, both intervals are inside [3/4, 9/8] and [0, 1/8].
 
     *Hidden units.* Everything else that a cell holds is exact, so a cell can be in finitely many situations: its
@@ -49,7 +49,7 @@ Proof
 Assumptions
     form (**checked**): one block, two softmax heads of unit scale, ReLU units with residual; a table of position codes.
     weights (**checked**): the numbers satisfy what the proof uses, enumerated over all situations of a cell.
-    run (**trusted**): arithmetic is as described in `checker.rounding`, and the stream between attention and hidden units
+    run (**trusted**): arithmetic is as described in `kernel.rounding`, and the stream between attention and hidden units
     is one array of numbers of the stored type.
 
 Certified
@@ -78,30 +78,31 @@ from typing import Any
 from flint import arb
 
 from certiformer.axioms.machine_cells import Cells, CellWeights, Ends
-from certiformer.checker.rounding import FORMATS, Format, NoBound, no_overflow, summation
 from certiformer.kernel.balls import ONE, ZERO, decimal, larger, smaller, working_precision
 from certiformer.kernel.computation import Files, Finding
 from certiformer.kernel.files import CONFIG, MACHINE, MODEL
 from certiformer.kernel.refusal import Refused
+from certiformer.kernel.rounding import FORMATS, Format, NoBound, no_overflow, summation
 from certiformer.kernel.weights import Tensor, read_model
 from certiformer.target.machine import Machine
-from certiformer.theorem import Assumption, Theorem
 
-THEOREM = Theorem(
-    id="axioms.looped_machine",
-    title="One looped block is a Turing machine on a bounded tape, exactly, for any number of steps.",
-    kind="exact",
-    sources=("classical", "giannou2023", "perez2021"),
-    verb="compile",
-    assumptions=(
-        Assumption("form", "one block, two softmax heads, ReLU units, a table of position codes", "checked"),
-        Assumption("weights", "scores, values and hidden units act as the table says in every situation", "checked"),
-        Assumption(
-            "run", "a run rounds as checker.rounding describes, between sub-layers to the stored type", "trusted"
-        ),
+THEOREM = {
+    "id": "axioms.looped_machine",
+    "title": "One looped block is a Turing machine on a bounded tape, exactly, for any number of steps.",
+    "kind": "exact",
+    "sources": (
+        "classical",
+        "giannou2023",
+        "perez2021",
     ),
-    uses=(),
-)
+    "verb": "compile",
+    "assumptions": (
+        ("form", "one block, two softmax heads, ReLU units, a table of position codes", "checked"),
+        ("weights", "scores, values and hidden units act as the table says in every situation", "checked"),
+        ("run", "a run rounds as kernel.rounding describes, between sub-layers to the stored type", "trusted"),
+    ),
+    "uses": (),
+}
 
 NOT_CLAIMED = (
     "Longer tapes: a step off the tape is not made; it raises a flag, and `run` says which cell was needed.",

@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 from flint import arb
 
-from certiformer.checker.rounding import Format
 from certiformer.kernel.balls import ZERO
 from certiformer.kernel.refusal import Refused
+from certiformer.kernel.rounding import Format
 from certiformer.kernel.weights import Tensor
 from certiformer.target.machine import Machine
 

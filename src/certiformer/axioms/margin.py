@@ -42,7 +42,7 @@ Assumptions
     unit and coordinate is accounted for.
     value-sets (**trusted**): the value sets and facts that `certiformer.rasp` infers from the program contain what occurs;
     they are recomputed from program.json by its reader, and tested against the interpreter.
-    run (**trusted**): a run follows the model of `checker.rounding`, uses one value of each score, and computes exp(x) = 1
+    run (**trusted**): a run follows the model of `kernel.rounding`, uses one value of each score, and computes exp(x) = 1
     for |x| <= u/4 and x/1 = x.
 
 Certified
@@ -69,21 +69,24 @@ from certiformer.checker.margin.prove import MarginReport, prove_margin
 from certiformer.kernel.claim import ProgramClaim
 from certiformer.kernel.refusal import Refused
 from certiformer.kernel.steps import Margin
-from certiformer.theorem import Assumption, Theorem
 
-THEOREM = Theorem(
-    id="axioms.margin",
-    title="A compiled transformer computes its program on every input.",
-    kind="exact",
-    sources=("weiss2021", "lindner2023", "classical"),
-    verb="compile",
-    assumptions=(
-        Assumption("circuit", "what the circuit says follows from the weights and the program", "checked"),
-        Assumption("value-sets", "the value sets and facts inferred from the program contain what occurs", "trusted"),
-        Assumption("run", "a run follows the model of one operation, exp(0) = 1 and x/1 = x", "trusted"),
+THEOREM = {
+    "id": "axioms.margin",
+    "title": "A compiled transformer computes its program on every input.",
+    "kind": "exact",
+    "sources": (
+        "weiss2021",
+        "lindner2023",
+        "classical",
     ),
-    uses=(),
-)
+    "verb": "compile",
+    "assumptions": (
+        ("circuit", "what the circuit says follows from the weights and the program", "checked"),
+        ("value-sets", "the value sets and facts inferred from the program contain what occurs", "trusted"),
+        ("run", "a run follows the model of one operation, exp(0) = 1 and x/1 = x", "trusted"),
+    ),
+    "uses": (),
+}
 
 
 def check(claim: ProgramClaim) -> MarginReport:

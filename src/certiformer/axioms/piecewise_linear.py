@@ -60,20 +60,19 @@ from certiformer.kernel.refusal import Refused
 from certiformer.kernel.rules import stated_bound
 from certiformer.kernel.steps import Theorem as TheoremNode
 from certiformer.kernel.taylor import MAX_ORDER, Form
-from certiformer.theorem import Assumption, Theorem
 
-THEOREM = Theorem(
-    id="axioms.piecewise_linear",
-    title="Relu units along one direction are as close to a profile as their worst piece.",
-    kind="upper bound",
-    sources=("imai1986",),
-    verb="build",
-    assumptions=(
-        Assumption("form", "the left-hand side consists of relu units of one variable", "checked"),
-        Assumption("regular", "the profile has a value everywhere on the range of its direction", "checked"),
+THEOREM = {
+    "id": "axioms.piecewise_linear",
+    "title": "Relu units along one direction are as close to a profile as their worst piece.",
+    "kind": "upper bound",
+    "sources": ("imai1986",),
+    "verb": "build",
+    "assumptions": (
+        ("form", "the left-hand side consists of relu units of one variable", "checked"),
+        ("regular", "the profile has a value everywhere on the range of its direction", "checked"),
     ),
-    uses=(),
-)
+    "uses": (),
+}
 
 BISECTIONS = 30  # of one piece; each halves it
 

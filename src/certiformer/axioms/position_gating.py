@@ -55,23 +55,21 @@ from certiformer.kernel.problem import Problem
 from certiformer.kernel.refusal import Refused
 from certiformer.kernel.shallow import read_layer
 from certiformer.kernel.steps import Theorem as TheoremNode
-from certiformer.theorem import Assumption, Theorem
 
-THEOREM = Theorem(
-    id="axioms.position_gating",
-    title="A shared feed-forward layer computes a different function at each position: units are switched off by position.",
-    kind="exact",
-    sources=("yun2020",),
-    verb="build",
-    assumptions=(
-        Assumption(
-            "form", "one block of relu units behind an attention whose scores do not depend on the input", "checked"
-        ),
-        Assumption("one-sign", "every unit has one sign on the whole box, at each position by itself", "checked"),
-        Assumption("affine", "every output of the target is written as an affine function", "checked"),
+THEOREM = {
+    "id": "axioms.position_gating",
+    "title": "A shared feed-forward layer computes a different function at each position: units are switched off "
+    "by position.",
+    "kind": "exact",
+    "sources": ("yun2020",),
+    "verb": "build",
+    "assumptions": (
+        ("form", "one block of relu units behind an attention whose scores do not depend on the input", "checked"),
+        ("one-sign", "every unit has one sign on the whole box, at each position by itself", "checked"),
+        ("affine", "every output of the target is written as an affine function", "checked"),
     ),
-    uses=("axioms.exact_gather",),
-)
+    "uses": ("axioms.exact_gather",),
+}
 
 
 def check(node: TheoremNode, problem: Problem) -> arb:

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 from flint import arb
 
-from certiformer.checker.rounding import Format, no_overflow
 from certiformer.kernel.balls import HALF, INFINITY, ONE, ZERO, ball, larger, smaller
 from certiformer.kernel.meanings.learner import larger_reading
 from certiformer.kernel.meanings.relu_learner import ReluLearner
+from certiformer.kernel.rounding import Format, no_overflow
 
 
 @dataclass(frozen=True)

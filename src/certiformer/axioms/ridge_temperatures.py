@@ -62,21 +62,24 @@ from certiformer.kernel.balls import ZERO, BallDomain, ball, largest
 from certiformer.kernel.problem import Problem, ProgramFunction
 from certiformer.kernel.refusal import Refused
 from certiformer.kernel.steps import Theorem as TheoremNode
-from certiformer.theorem import Assumption, Theorem
 
-THEOREM = Theorem(
-    id="axioms.ridge_temperatures",
-    title="Sums of ridge functions by heads at several temperatures that all read one short list of registers.",
-    kind="upper bound",
-    sources=("nadaraya1964", "watson1964", "petrov2024"),
-    verb="build",
-    assumptions=(
-        Assumption("ridges", "every output is written as a sum of functions of one linear expression", "checked"),
-        Assumption("smooth", "derivatives of the profiles up to order m are enclosed on their range", "checked"),
-        Assumption("form", "the stored weights are these heads up to a distance that is charged", "checked"),
+THEOREM = {
+    "id": "axioms.ridge_temperatures",
+    "title": "Sums of ridge functions by heads at several temperatures that all read one short list of registers.",
+    "kind": "upper bound",
+    "sources": (
+        "nadaraya1964",
+        "watson1964",
+        "petrov2024",
     ),
-    uses=("axioms.temperatures",),
-)
+    "verb": "build",
+    "assumptions": (
+        ("ridges", "every output is written as a sum of functions of one linear expression", "checked"),
+        ("smooth", "derivatives of the profiles up to order m are enclosed on their range", "checked"),
+        ("form", "the stored weights are these heads up to a distance that is charged", "checked"),
+    ),
+    "uses": ("axioms.temperatures",),
+}
 
 
 def interval(ridge: Ridge, domain: BallDomain) -> BallDomain:

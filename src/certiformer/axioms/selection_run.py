@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from flint import arb
 
 from certiformer.axioms.relu_learner_run import RunBounds
-from certiformer.checker.rounding import Format, no_overflow
 from certiformer.kernel.balls import ZERO, ball, larger
 from certiformer.kernel.meanings.learner import larger_reading
 from certiformer.kernel.meanings.relu_learner import ReluLearner
 from certiformer.kernel.meanings.selection import Selection
+from certiformer.kernel.rounding import Format, no_overflow
 
 
 @dataclass(frozen=True)

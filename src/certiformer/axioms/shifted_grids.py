@@ -90,20 +90,20 @@ from certiformer.kernel.problem import Problem, ProgramFunction
 from certiformer.kernel.programs import Program, fold
 from certiformer.kernel.refusal import Refused
 from certiformer.kernel.steps import Theorem as TheoremNode
-from certiformer.theorem import Assumption, Theorem
 
-THEOREM = Theorem(
-    id="axioms.shifted_grids",
-    title="Soft bins by attention and one AND unit per cell, averaged over shifted grids, approximate Lipschitz functions.",
-    kind="upper bound",
-    sources=("gumaan2025",),
-    verb="build",
-    assumptions=(
-        Assumption("lipschitz", "f is Lipschitz on the box; Clarke's gradient is enclosed on a partition", "checked"),
-        Assumption("form", "every stored head and unit is the theorem's up to a distance that is charged", "checked"),
+THEOREM = {
+    "id": "axioms.shifted_grids",
+    "title": "Soft bins by attention and one AND unit per cell, averaged over shifted grids, approximate "
+    "Lipschitz functions.",
+    "kind": "upper bound",
+    "sources": ("gumaan2025",),
+    "verb": "build",
+    "assumptions": (
+        ("lipschitz", "f is Lipschitz on the box; Clarke's gradient is enclosed on a partition", "checked"),
+        ("form", "every stored head and unit is the theorem's up to a distance that is charged", "checked"),
     ),
-    uses=(),
-)
+    "uses": (),
+}
 
 
 def constants(lattice: ShiftedLattice) -> tuple[arb, arb]:

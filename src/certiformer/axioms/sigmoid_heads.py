@@ -76,23 +76,20 @@ from certiformer.kernel.balls import HALF, ONE, ZERO, BallDomain, ball, larger, 
 from certiformer.kernel.problem import Problem, ProgramFunction
 from certiformer.kernel.refusal import Refused
 from certiformer.kernel.steps import Theorem as TheoremNode
-from certiformer.theorem import Assumption, Theorem
 
-THEOREM = Theorem(
-    id="axioms.sigmoid_heads",
-    title="Soft sigmoid heads on a lattice of knots reproduce sums of smooth ridge functions to any even order up to 8.",
-    kind="upper bound",
-    sources=("vaswani2017",),
-    verb="build",
-    assumptions=(
-        Assumption("ridges", "every output is written as a sum of functions of one linear expression", "checked"),
-        Assumption("smooth", "the profiles have eight derivatives (order 1: are Lipschitz), enclosed", "checked"),
-        Assumption(
-            "form", "the transformer is a sum of two-token heads; its distance to the ideal is charged", "checked"
-        ),
+THEOREM = {
+    "id": "axioms.sigmoid_heads",
+    "title": "Soft sigmoid heads on a lattice of knots reproduce sums of smooth ridge functions to any even order up to 8.",
+    "kind": "upper bound",
+    "sources": ("vaswani2017",),
+    "verb": "build",
+    "assumptions": (
+        ("ridges", "every output is written as a sum of functions of one linear expression", "checked"),
+        ("smooth", "the profiles have eight derivatives (order 1: are Lipschitz), enclosed", "checked"),
+        ("form", "the transformer is a sum of two-token heads; its distance to the ideal is charged", "checked"),
     ),
-    uses=(),
-)
+    "uses": (),
+}
 
 
 def apriori(cut: Knots, output: int, bounds: ProfileBounds) -> arb:

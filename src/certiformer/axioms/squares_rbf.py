@@ -80,21 +80,23 @@ from certiformer.kernel.programs import Program, fold
 from certiformer.kernel.refusal import Refused
 from certiformer.kernel.steps import Theorem as TheoremNode
 from certiformer.target.build import Builder
-from certiformer.theorem import Assumption, Theorem
 
-THEOREM = Theorem(
-    id="axioms.squares_rbf",
-    title="Squares by attention and radial bumps by the feed-forward part approximate functions of several variables.",
-    kind="upper bound",
-    sources=("nadaraya1964", "watson1964"),
-    verb="build",
-    assumptions=(
-        Assumption("smooth", "u is twice differentiable (order 1: Lipschitz); derivatives are enclosed", "checked"),
-        Assumption("squares", "the heads write the sum of squares within the tolerance", "checked"),
-        Assumption("form", "one block, one data token and a sink; the distance of its weights is charged", "checked"),
+THEOREM = {
+    "id": "axioms.squares_rbf",
+    "title": "Squares by attention and radial bumps by the feed-forward part approximate functions of several variables.",
+    "kind": "upper bound",
+    "sources": (
+        "nadaraya1964",
+        "watson1964",
     ),
-    uses=("axioms.voronoi_second_order",),
-)
+    "verb": "build",
+    "assumptions": (
+        ("smooth", "u is twice differentiable (order 1: Lipschitz); derivatives are enclosed", "checked"),
+        ("squares", "the heads write the sum of squares within the tolerance", "checked"),
+        ("form", "one block, one data token and a sink; the distance of its weights is charged", "checked"),
+    ),
+    "uses": ("axioms.voronoi_second_order",),
+}
 
 MAX_LEVELS = 10
 MAX_UNITS = 200_000

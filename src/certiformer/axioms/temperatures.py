@@ -80,22 +80,23 @@ from certiformer.kernel.programs import Program, fold
 from certiformer.kernel.refusal import Refused
 from certiformer.kernel.steps import Theorem as TheoremNode
 from certiformer.kernel.taylor import table
-from certiformer.theorem import Assumption, Theorem
 
-THEOREM = Theorem(
-    id="axioms.temperatures",
-    title="k softmax heads over the same prototypes at k temperatures are accurate to order 2k.",
-    kind="upper bound",
-    sources=("nadaraya1964", "watson1964", "petrov2024"),
-    verb="build",
-    assumptions=(
-        Assumption("smooth", "f is smooth on the box; derivatives up to order m are enclosed", "checked"),
-        Assumption(
-            "form", "the stored weights are the k heads of the grid up to a distance that is charged", "checked"
-        ),
+THEOREM = {
+    "id": "axioms.temperatures",
+    "title": "k softmax heads over the same prototypes at k temperatures are accurate to order 2k.",
+    "kind": "upper bound",
+    "sources": (
+        "nadaraya1964",
+        "watson1964",
+        "petrov2024",
     ),
-    uses=(),
-)
+    "verb": "build",
+    "assumptions": (
+        ("smooth", "f is smooth on the box; derivatives up to order m are enclosed", "checked"),
+        ("form", "the stored weights are the k heads of the grid up to a distance that is charged", "checked"),
+    ),
+    "uses": (),
+}
 
 MAX_MONOMIALS = 500  # a certificate may not ask for more Taylor coefficients on every box of its partition
 

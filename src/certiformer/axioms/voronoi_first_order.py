@@ -62,22 +62,23 @@ from certiformer.kernel.problem import Problem
 from certiformer.kernel.programs import Program, fold
 from certiformer.kernel.refusal import Refused
 from certiformer.kernel.steps import Theorem as TheoremNode
-from certiformer.theorem import Assumption, Theorem
 
-THEOREM = Theorem(
-    id="axioms.voronoi_first_order",
-    title="One softmax head over grid prototypes approximates every Lipschitz function at first order.",
-    kind="upper bound",
-    sources=("nadaraya1964", "watson1964", "petrov2024"),
-    verb="build",
-    assumptions=(
-        Assumption("lipschitz", "f is Lipschitz on the box; Clarke's gradient is enclosed on a partition", "checked"),
-        Assumption(
-            "form", "the stored weights are the grid's up to a distance that is charged to the bound", "checked"
-        ),
+THEOREM = {
+    "id": "axioms.voronoi_first_order",
+    "title": "One softmax head over grid prototypes approximates every Lipschitz function at first order.",
+    "kind": "upper bound",
+    "sources": (
+        "nadaraya1964",
+        "watson1964",
+        "petrov2024",
     ),
-    uses=(),
-)
+    "verb": "build",
+    "assumptions": (
+        ("lipschitz", "f is Lipschitz on the box; Clarke's gradient is enclosed on a partition", "checked"),
+        ("form", "the stored weights are the grid's up to a distance that is charged to the bound", "checked"),
+    ),
+    "uses": (),
+}
 
 
 def apriori(grid: Grid, domain: BallDomain, derivatives: DerivativeBounds) -> list[arb]:

@@ -64,22 +64,23 @@ from certiformer.kernel.problem import Problem
 from certiformer.kernel.programs import Program
 from certiformer.kernel.refusal import Refused
 from certiformer.kernel.steps import Theorem as TheoremNode
-from certiformer.theorem import Assumption, Theorem
 
-THEOREM = Theorem(
-    id="axioms.voronoi_second_order",
-    title="A softer softmax head with margin prototypes is second-order accurate for smooth functions.",
-    kind="upper bound",
-    sources=("nadaraya1964", "watson1964", "petrov2024"),
-    verb="build",
-    assumptions=(
-        Assumption("smooth", "f is twice differentiable on the box; second derivatives are enclosed", "checked"),
-        Assumption(
-            "form", "the stored weights are the grid's up to a distance that is charged to the bound", "checked"
-        ),
+THEOREM = {
+    "id": "axioms.voronoi_second_order",
+    "title": "A softer softmax head with margin prototypes is second-order accurate for smooth functions.",
+    "kind": "upper bound",
+    "sources": (
+        "nadaraya1964",
+        "watson1964",
+        "petrov2024",
     ),
-    uses=(),
-)
+    "verb": "build",
+    "assumptions": (
+        ("smooth", "f is twice differentiable on the box; second derivatives are enclosed", "checked"),
+        ("form", "the stored weights are the grid's up to a distance that is charged to the bound", "checked"),
+    ),
+    "uses": (),
+}
 
 
 def apriori(grid: Grid, domain: BallDomain, derivatives: DerivativeBounds) -> list[arb]:

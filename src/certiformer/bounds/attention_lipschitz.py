@@ -67,20 +67,23 @@ from flint import arb
 
 from certiformer.bounds.numbers import Number, ball, require_positive
 from certiformer.bounds.numbers import above as above
-from certiformer.theorem import Assumption, Theorem
 
-THEOREM = Theorem(
-    id="bounds.attention_lipschitz",
-    title="An attention head on a ball of tokens has an explicit Lipschitz constant",
-    kind="upper bound",
-    sources=("castin2024", "edelman2022, Lemma A.14", "kim2021"),
-    verb="audit",
-    assumptions=(
-        Assumption("ball", "All tokens that may come lie in the ball of radius R.", "trusted"),
-        Assumption("positive", "The radius and the number of tokens are positive.", "checked"),
+THEOREM = {
+    "id": "bounds.attention_lipschitz",
+    "title": "An attention head on a ball of tokens has an explicit Lipschitz constant",
+    "kind": "upper bound",
+    "sources": (
+        "castin2024",
+        "edelman2022, Lemma A.14",
+        "kim2021",
     ),
-    uses=(),
-)
+    "verb": "audit",
+    "assumptions": (
+        ("ball", "All tokens that may come lie in the ball of radius R.", "trusted"),
+        ("positive", "The radius and the number of tokens are positive.", "checked"),
+    ),
+    "uses": (),
+}
 
 
 def sequence_lipschitz(value: Number, scores: Number, radius: float, tokens: int) -> tuple[arb, arb, arb]:

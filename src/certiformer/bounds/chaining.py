@@ -70,22 +70,23 @@ from flint import arb
 from certiformer.bounds.numbers import Number, ball, require_positive
 from certiformer.bounds.numbers import above as above
 from certiformer.errors import BadInput
-from certiformer.theorem import Assumption, Theorem
 
-THEOREM = Theorem(
-    id="bounds.chaining",
-    title="Covering numbers bound the Rademacher complexity, with explicit constants",
-    kind="upper bound",
-    sources=("shalev2014, Lemma 27.4", "edelman2022, Lemma A.8", "trauger2024, Lemma 3.6"),
-    verb="audit",
-    assumptions=(
-        Assumption("cover", "The covering numbers are those that are given.", "trusted"),
-        Assumption(
-            "positive", "The range and the number of points are positive, the constants not negative.", "checked"
-        ),
+THEOREM = {
+    "id": "bounds.chaining",
+    "title": "Covering numbers bound the Rademacher complexity, with explicit constants",
+    "kind": "upper bound",
+    "sources": (
+        "shalev2014, Lemma 27.4",
+        "edelman2022, Lemma A.8",
+        "trauger2024, Lemma 3.6",
     ),
-    uses=(),
-)
+    "verb": "audit",
+    "assumptions": (
+        ("cover", "The covering numbers are those that are given.", "trusted"),
+        ("positive", "The range and the number of points are positive, the constants not negative.", "checked"),
+    ),
+    "uses": (),
+}
 
 LEVELS = 60  # A 2^-60 is below any other term
 

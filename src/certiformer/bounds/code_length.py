@@ -72,20 +72,22 @@ from jaxtyping import Float, Int
 
 from certiformer.bounds.numbers import above, ball, require_positive
 from certiformer.errors import BadInput
-from certiformer.theorem import Assumption, Theorem
 
-THEOREM = Theorem(
-    id="bounds.code_length",
-    title="Quantised weights can be written in about their entropy, and read back",
-    kind="exact",
-    sources=("classical", "lotfi2024"),
-    verb="audit",
-    assumptions=(
-        Assumption("known", "The numbers of weights and of levels are fixed before the data, or paid for.", "trusted"),
-        Assumption("counts", "Every symbol is one of the levels, and the file has its length.", "checked"),
+THEOREM = {
+    "id": "bounds.code_length",
+    "title": "Quantised weights can be written in about their entropy, and read back",
+    "kind": "exact",
+    "sources": (
+        "classical",
+        "lotfi2024",
     ),
-    uses=(),
-)
+    "verb": "audit",
+    "assumptions": (
+        ("known", "The numbers of weights and of levels are fixed before the data, or paid for.", "trusted"),
+        ("counts", "Every symbol is one of the levels, and the file has its length.", "checked"),
+    ),
+    "uses": (),
+}
 
 HALF = 16  # bits of a level
 EXACT = 10_000  # up to so many numbers d^d is computed to find the length

@@ -75,22 +75,24 @@ from flint import arb
 from certiformer.bounds.numbers import Number, ball, require_positive, require_probability
 from certiformer.bounds.numbers import above as above
 from certiformer.errors import BadInput
-from certiformer.theorem import Assumption, Theorem
 
-THEOREM = Theorem(
-    id="bounds.compression",
-    title="A model that can be written in few bits generalizes",
-    kind="probabilistic",
-    sources=("lotfi2024", "lotfi2024b"),
-    verb="audit",
-    assumptions=(
-        Assumption("code-before-data", "The code and everything it leaves out were fixed before the data.", "trusted"),
-        Assumption("coded-model", "The mean loss is that of the model that was written down.", "trusted"),
-        Assumption("independent", "Documents are independent; of tokens nothing is assumed.", "trusted"),
-        Assumption("positive", "Counts are positive and 0 < delta < 1.", "checked"),
+THEOREM = {
+    "id": "bounds.compression",
+    "title": "A model that can be written in few bits generalizes",
+    "kind": "probabilistic",
+    "sources": (
+        "lotfi2024",
+        "lotfi2024b",
     ),
-    uses=(),
-)
+    "verb": "audit",
+    "assumptions": (
+        ("code-before-data", "The code and everything it leaves out were fixed before the data.", "trusted"),
+        ("coded-model", "The mean loss is that of the model that was written down.", "trusted"),
+        ("independent", "Documents are independent; of tokens nothing is assumed.", "trusted"),
+        ("positive", "Counts are positive and 0 < delta < 1.", "checked"),
+    ),
+    "uses": (),
+}
 
 
 @dataclass(frozen=True)

@@ -66,21 +66,23 @@ from certiformer.bounds.chaining import chain
 from certiformer.bounds.numbers import Number, ball, require_positive
 from certiformer.bounds.numbers import above as above
 from certiformer.bounds.trauger_one_layer import SHARP
-from certiformer.theorem import Assumption, Theorem
 
-THEOREM = Theorem(
-    id="bounds.edelman_head",
-    title="One attention head by its (2,1) norm: the length of the input enters through a logarithm",
-    kind="upper bound",
-    sources=("edelman2022, Corollary 4.5",),
-    verb="audit",
-    assumptions=(
-        Assumption("lemma", "The cover of linear maps is as reconstructed from the source.", "trusted"),
-        Assumption("architecture", "One head without residual, bias or norm.", "trusted"),
-        Assumption("independent", "The sample consists of independent sequences.", "trusted"),
+THEOREM = {
+    "id": "bounds.edelman_head",
+    "title": "One attention head by its (2,1) norm: the length of the input enters through a logarithm",
+    "kind": "upper bound",
+    "sources": ("edelman2022, Corollary 4.5",),
+    "verb": "audit",
+    "assumptions": (
+        ("lemma", "The cover of linear maps is as reconstructed from the source.", "trusted"),
+        ("architecture", "One head without residual, bias or norm.", "trusted"),
+        ("independent", "The sample consists of independent sequences.", "trusted"),
     ),
-    uses=("bounds.chaining", "bounds.trauger_one_layer"),
-)
+    "uses": (
+        "bounds.chaining",
+        "bounds.trauger_one_layer",
+    ),
+}
 
 SHARES = 99  # of eps between the two maps: 1/100, 2/100, ...
 

@@ -48,20 +48,19 @@ from flint import arb
 
 from certiformer.bounds.numbers import Number, ball, require_positive
 from certiformer.bounds.numbers import above as above
-from certiformer.theorem import Assumption, Theorem
 
-THEOREM = Theorem(
-    id="bounds.l2_attention_lipschitz",
-    title="Attention by distances has a Lipschitz constant on all of space",
-    kind="upper bound",
-    sources=("kim2021",),
-    verb="audit",
-    assumptions=(
-        Assumption("form", "Queries and keys are tied and every token attends to itself.", "trusted"),
-        Assumption("theorem", "The bound of the source in the form stated.", "trusted"),
+THEOREM = {
+    "id": "bounds.l2_attention_lipschitz",
+    "title": "Attention by distances has a Lipschitz constant on all of space",
+    "kind": "upper bound",
+    "sources": ("kim2021",),
+    "verb": "audit",
+    "assumptions": (
+        ("form", "Queries and keys are tied and every token attends to itself.", "trusted"),
+        ("theorem", "The bound of the source in the form stated.", "trusted"),
     ),
-    uses=(),
-)
+    "uses": (),
+}
 
 
 def fixed_point(tokens: int) -> arb:

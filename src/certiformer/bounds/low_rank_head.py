@@ -59,21 +59,26 @@ from certiformer.bounds.chaining import chain
 from certiformer.bounds.numbers import above as above
 from certiformer.bounds.numbers import ball, require_positive
 from certiformer.bounds.trauger_one_layer import SHARP, Head, trivial
-from certiformer.theorem import Assumption, Theorem
 
-THEOREM = Theorem(
-    id="bounds.low_rank_head",
-    title="One attention layer whose score matrix has low rank generalizes with the square root of the rank",
-    kind="upper bound",
-    sources=("candes2011, Lemma 3.1", "classical"),
-    verb="audit",
-    assumptions=(
-        Assumption("net", "Low-rank matrices have the net of the source.", "trusted"),
-        Assumption("architecture", "One head without residual, bias or norm, an entrywise s with s(0) = 0.", "trusted"),
-        Assumption("independent", "The sample consists of independent sequences.", "trusted"),
+THEOREM = {
+    "id": "bounds.low_rank_head",
+    "title": "One attention layer whose score matrix has low rank generalizes with the square root of the rank",
+    "kind": "upper bound",
+    "sources": (
+        "candes2011, Lemma 3.1",
+        "classical",
     ),
-    uses=("bounds.chaining", "bounds.trauger_one_layer"),
-)
+    "verb": "audit",
+    "assumptions": (
+        ("net", "Low-rank matrices have the net of the source.", "trusted"),
+        ("architecture", "One head without residual, bias or norm, an entrywise s with s(0) = 0.", "trusted"),
+        ("independent", "The sample consists of independent sequences.", "trusted"),
+    ),
+    "uses": (
+        "bounds.chaining",
+        "bounds.trauger_one_layer",
+    ),
+}
 
 
 def complexity(head: Head, frobenius: float, rank: int, sequences: int, softmax: int = SHARP, left: float = 0.0) -> arb:

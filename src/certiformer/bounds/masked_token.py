@@ -79,21 +79,24 @@ from certiformer.bounds.numbers import ball, require_positive
 from certiformer.bounds.trauger_layers import LayerNorms as HeadNorms
 from certiformer.bounds.trauger_one_layer import SHARP
 from certiformer.errors import BadInput
-from certiformer.theorem import Assumption, Theorem
 
-THEOREM = Theorem(
-    id="bounds.masked_token",
-    title="Attention layers that predict a token among many generalize independently of the length of their input",
-    kind="upper bound",
-    sources=("trauger2024, Theorem 5.1",),
-    verb="audit",
-    assumptions=(
-        Assumption("architecture", "Layers of heads without residual, bias or true layer norm.", "trusted"),
-        Assumption("independent", "The sample consists of independent sequences.", "trusted"),
-        Assumption("bounded", "The loss is clipped to [0, B].", "trusted"),
+THEOREM = {
+    "id": "bounds.masked_token",
+    "title": "Attention layers that predict a token among many generalize independently of the length of their input",
+    "kind": "upper bound",
+    "sources": ("trauger2024, Theorem 5.1",),
+    "verb": "audit",
+    "assumptions": (
+        ("architecture", "Layers of heads without residual, bias or true layer norm.", "trusted"),
+        ("independent", "The sample consists of independent sequences.", "trusted"),
+        ("bounded", "The loss is clipped to [0, B].", "trusted"),
     ),
-    uses=("bounds.chaining", "bounds.trauger_layers", "bounds.trauger_one_layer"),
-)
+    "uses": (
+        "bounds.chaining",
+        "bounds.trauger_layers",
+        "bounds.trauger_one_layer",
+    ),
+}
 
 LOSS = 2  # cross entropy, from the max norm of the logits
 

@@ -58,22 +58,24 @@ from flint import arb
 from certiformer.bounds.numbers import Number, ball, require_positive, require_probability
 from certiformer.bounds.numbers import above as above
 from certiformer.errors import BadInput
-from certiformer.theorem import Assumption, Theorem
 
-THEOREM = Theorem(
-    id="bounds.mixing_path",
-    title="One path of a mixing process is worth as many examples as it has blocks that are far apart",
-    kind="probabilistic",
-    sources=("mohri2008, Theorem 2", "shalev2014, Lemma 26.8"),
-    verb="audit",
-    assumptions=(
-        Assumption("stationary", "The path is stationary and mixes at the rate given.", "trusted"),
-        Assumption("theorem", "The theorem of the source.", "trusted"),
-        Assumption("bounded", "Losses lie in [0, b].", "trusted"),
-        Assumption("positive", "The rate is below 1 and enough probability is left.", "checked"),
+THEOREM = {
+    "id": "bounds.mixing_path",
+    "title": "One path of a mixing process is worth as many examples as it has blocks that are far apart",
+    "kind": "probabilistic",
+    "sources": (
+        "mohri2008, Theorem 2",
+        "shalev2014, Lemma 26.8",
     ),
-    uses=(),
-)
+    "verb": "audit",
+    "assumptions": (
+        ("stationary", "The path is stationary and mixes at the rate given.", "trusted"),
+        ("theorem", "The theorem of the source.", "trusted"),
+        ("bounded", "Losses lie in [0, b].", "trusted"),
+        ("positive", "The rate is below 1 and enough probability is left.", "checked"),
+    ),
+    "uses": (),
+}
 
 
 @dataclass(frozen=True)

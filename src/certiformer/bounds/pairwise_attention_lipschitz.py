@@ -98,21 +98,20 @@ from flint import arb
 from certiformer.bounds.numbers import Number, ball, require_positive
 from certiformer.bounds.numbers import above as above
 from certiformer.errors import BadInput
-from certiformer.theorem import Assumption, Theorem
 
-THEOREM = Theorem(
-    id="bounds.pairwise_attention_lipschitz",
-    title="An attention head whose scores depend on positions has an explicit Lipschitz constant",
-    kind="upper bound",
-    sources=("castin2024",),
-    verb="audit",
-    assumptions=(
-        Assumption("tokens", "All tokens that may come lie in the stated convex set.", "trusted"),
-        Assumption("positions", "What positions do to scores is an addition or a rotation.", "trusted"),
-        Assumption("finite", "All numbers are finite, none is negative, and a token is seen by some.", "checked"),
+THEOREM = {
+    "id": "bounds.pairwise_attention_lipschitz",
+    "title": "An attention head whose scores depend on positions has an explicit Lipschitz constant",
+    "kind": "upper bound",
+    "sources": ("castin2024",),
+    "verb": "audit",
+    "assumptions": (
+        ("tokens", "All tokens that may come lie in the stated convex set.", "trusted"),
+        ("positions", "What positions do to scores is an addition or a rotation.", "trusted"),
+        ("finite", "All numbers are finite, none is negative, and a token is seen by some.", "checked"),
     ),
-    uses=(),
-)
+    "uses": (),
+}
 
 
 @dataclass(frozen=True)

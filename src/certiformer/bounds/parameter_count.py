@@ -52,20 +52,19 @@ from flint import arb
 from certiformer.bounds.chaining import chain
 from certiformer.bounds.numbers import above as above
 from certiformer.bounds.numbers import ball, require_positive
-from certiformer.theorem import Assumption, Theorem
 
-THEOREM = Theorem(
-    id="bounds.parameter_count",
-    title="Few parameters generalize, and depth enters only through the logarithm of a Lipschitz constant",
-    kind="upper bound",
-    sources=("classical",),
-    verb="audit",
-    assumptions=(
-        Assumption("lipschitz", "The outputs are Lipschitz in the parameters with the constant given.", "trusted"),
-        Assumption("independent", "The sample consists of independent examples.", "trusted"),
+THEOREM = {
+    "id": "bounds.parameter_count",
+    "title": "Few parameters generalize, and depth enters only through the logarithm of a Lipschitz constant",
+    "kind": "upper bound",
+    "sources": ("classical",),
+    "verb": "audit",
+    "assumptions": (
+        ("lipschitz", "The outputs are Lipschitz in the parameters with the constant given.", "trusted"),
+        ("independent", "The sample consists of independent examples.", "trusted"),
     ),
-    uses=("bounds.chaining",),
-)
+    "uses": ("bounds.chaining",),
+}
 
 
 def complexity(parameters: int, radius: float, lipschitz: float, largest: float, examples: int) -> arb:

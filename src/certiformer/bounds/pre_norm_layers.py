@@ -79,21 +79,26 @@ from certiformer.bounds.chaining import Cover, chain, combine, linear_cover
 from certiformer.bounds.numbers import above as above
 from certiformer.bounds.numbers import ball, require_positive
 from certiformer.bounds.trauger_one_layer import SHARP
-from certiformer.theorem import Assumption, Theorem
 
-THEOREM = Theorem(
-    id="bounds.pre_norm_layers",
-    title="A transformer with norms and residuals has an explicit bound, factor by factor",
-    kind="upper bound",
-    sources=("edelman2022", "trauger2024"),
-    verb="audit",
-    assumptions=(
-        Assumption("architecture", "Norms before sub-layers, residuals, given biases and embeddings.", "trusted"),
-        Assumption("norm", "The norm has the Lipschitz constant given on all streams that may come.", "trusted"),
-        Assumption("independent", "The sample consists of independent sequences.", "trusted"),
+THEOREM = {
+    "id": "bounds.pre_norm_layers",
+    "title": "A transformer with norms and residuals has an explicit bound, factor by factor",
+    "kind": "upper bound",
+    "sources": (
+        "edelman2022",
+        "trauger2024",
     ),
-    uses=("bounds.chaining", "bounds.trauger_one_layer"),
-)
+    "verb": "audit",
+    "assumptions": (
+        ("architecture", "Norms before sub-layers, residuals, given biases and embeddings.", "trusted"),
+        ("norm", "The norm has the Lipschitz constant given on all streams that may come.", "trusted"),
+        ("independent", "The sample consists of independent sequences.", "trusted"),
+    ),
+    "uses": (
+        "bounds.chaining",
+        "bounds.trauger_one_layer",
+    ),
+}
 
 LOSS = 2  # cross entropy, from the max norm of the logits
 

@@ -65,21 +65,23 @@ from flint import arb
 from certiformer.bounds.numbers import Number, ball, require_positive, require_probability
 from certiformer.bounds.numbers import above as above
 from certiformer.errors import BadInput
-from certiformer.theorem import Assumption, Theorem
 
-THEOREM = Theorem(
-    id="bounds.rademacher_gap",
-    title="Rademacher complexity bounds the risk, also for norms that are measured afterwards",
-    kind="probabilistic",
-    sources=("mohri2018, Theorem 3.3", "classical"),
-    verb="audit",
-    assumptions=(
-        Assumption("independent", "The examples are independent and have one distribution.", "trusted"),
-        Assumption("bounded", "The loss lies in [0, b].", "trusted"),
-        Assumption("before-data", "The units of the cells are fixed before the data are seen.", "checked"),
+THEOREM = {
+    "id": "bounds.rademacher_gap",
+    "title": "Rademacher complexity bounds the risk, also for norms that are measured afterwards",
+    "kind": "probabilistic",
+    "sources": (
+        "mohri2018, Theorem 3.3",
+        "classical",
     ),
-    uses=(),
-)
+    "verb": "audit",
+    "assumptions": (
+        ("independent", "The examples are independent and have one distribution.", "trusted"),
+        ("bounded", "The loss lies in [0, b].", "trusted"),
+        ("before-data", "The units of the cells are fixed before the data are seen.", "checked"),
+    ),
+    "uses": (),
+}
 
 
 def gap(complexity: Number, largest_loss: Number, examples: int, delta: Number) -> arb:

@@ -77,21 +77,23 @@ from certiformer.bounds.numbers import above as above
 from certiformer.bounds.numbers import ball, require_positive
 from certiformer.bounds.trauger_one_layer import SHARP
 from certiformer.errors import BadInput
-from certiformer.theorem import Assumption, Theorem
 
-THEOREM = Theorem(
-    id="bounds.trauger_layers",
-    title="Several attention layers generalize independently of the length of their input",
-    kind="upper bound",
-    sources=("trauger2024, Theorem 4.2",),
-    verb="audit",
-    assumptions=(
-        Assumption("architecture", "Layers of one head without residual, bias or true layer norm.", "trusted"),
-        Assumption("tokens", "Every token that may come has l2 norm at most B_x.", "trusted"),
-        Assumption("independent", "The sample consists of independent sequences.", "trusted"),
+THEOREM = {
+    "id": "bounds.trauger_layers",
+    "title": "Several attention layers generalize independently of the length of their input",
+    "kind": "upper bound",
+    "sources": ("trauger2024, Theorem 4.2",),
+    "verb": "audit",
+    "assumptions": (
+        ("architecture", "Layers of one head without residual, bias or true layer norm.", "trusted"),
+        ("tokens", "Every token that may come has l2 norm at most B_x.", "trusted"),
+        ("independent", "The sample consists of independent sequences.", "trusted"),
     ),
-    uses=("bounds.chaining", "bounds.trauger_one_layer"),
-)
+    "uses": (
+        "bounds.chaining",
+        "bounds.trauger_one_layer",
+    ),
+}
 
 
 @dataclass(frozen=True)

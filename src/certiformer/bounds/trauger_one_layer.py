@@ -73,21 +73,20 @@ from flint import arb
 from certiformer.bounds.chaining import Cover, chain, linear_cover
 from certiformer.bounds.numbers import above as above
 from certiformer.bounds.numbers import ball, require_positive
-from certiformer.theorem import Assumption, Theorem
 
-THEOREM = Theorem(
-    id="bounds.trauger_one_layer",
-    title="One attention layer generalizes independently of the length of its input",
-    kind="upper bound",
-    sources=("trauger2024, Theorem 4.1",),
-    verb="audit",
-    assumptions=(
-        Assumption("architecture", "One head without residual, bias or norm, an entrywise s with s(0) = 0.", "trusted"),
-        Assumption("tokens", "Every token that may come has l2 norm at most B_x.", "trusted"),
-        Assumption("independent", "The sample consists of independent sequences.", "trusted"),
+THEOREM = {
+    "id": "bounds.trauger_one_layer",
+    "title": "One attention layer generalizes independently of the length of its input",
+    "kind": "upper bound",
+    "sources": ("trauger2024, Theorem 4.1",),
+    "verb": "audit",
+    "assumptions": (
+        ("architecture", "One head without residual, bias or norm, an entrywise s with s(0) = 0.", "trusted"),
+        ("tokens", "Every token that may come has l2 norm at most B_x.", "trusted"),
+        ("independent", "The sample consists of independent sequences.", "trusted"),
     ),
-    uses=("bounds.chaining",),
-)
+    "uses": ("bounds.chaining",),
+}
 
 SHARP, PRINTED = 1, 2  # the constant of the softmax: what holds, and what the papers use
 

@@ -37,9 +37,10 @@ from functools import reduce
 
 from flint import arb, arb_mat
 
-from certiformer.checker.rounding import Format, NoBound, Rounded, mean_value, summation
 from certiformer.kernel import stream
 from certiformer.kernel.balls import ONE, ZERO, larger, largest, smaller
+from certiformer.kernel.rounding import Format, NoBound, mean_value, summation
+from certiformer.kernel.rounding.operations import Rounded
 from certiformer.kernel.stream import Stream
 
 LOWEST = arb(-2000)  # nats: exp of anything lower is replaced by exp of this, which is larger

@@ -29,17 +29,6 @@ from typing import Any
 
 from flint import arb, arb_mat
 
-from certiformer.checker import rounding
-from certiformer.checker.rounding import (
-    Format,
-    NoBound,
-    Rounded,
-    Weights,
-    exact_values,
-    format_of,
-    side_by_side,
-    stacked,
-)
 from certiformer.checker.run_attention import Omitted, enclosed, hard, softmax
 from certiformer.checker.run_norm import layer_norm
 from certiformer.checker.run_scores import ScoreTable
@@ -47,6 +36,8 @@ from certiformer.kernel import stream, taylor
 from certiformer.kernel.balls import INFINITY, ONE, ZERO, BallDomain, Box, larger, largest, working_precision
 from certiformer.kernel.forward import gelu, mix, normalised
 from certiformer.kernel.network import Network
+from certiformer.kernel.rounding import Format, NoBound, format_of, no_overflow, operations
+from certiformer.kernel.rounding.operations import Rounded, Weights, exact_values, side_by_side, stacked
 from certiformer.kernel.splits import Cell, halves, root
 from certiformer.kernel.stream import Stream
 from certiformer.kernel.taylor import Table
@@ -196,7 +187,7 @@ class Walk:
             x = Rounded(x.value, arb_mat(n, width, error))
         bias = [network.tensors["embed.bias"].row()] * n
         code = [network.code(t) for t in range(n)]
-        data = rounding.linear(form, x, self._matrix("embed.weight"), [bias, code])
+        data = operations.linear(form, x, self._matrix("embed.weight"), [bias, code])
         data = Rounded(data.value, data.error + self._code_error(code))
         if not network.registers:
             return data
@@ -244,7 +235,7 @@ class Walk:
             fixed = fixed if kept is None else fixed.rows(kept)
             return stacked(fixed, self._linear(x.moving, name, *lead, bias=bias))
         rows = None if bias is None else [[self.network.tensors[bias].row(*lead)] * x.shape[0]]
-        return rounding.linear(self.form, x, self._matrix(name, *lead), rows)
+        return operations.linear(self.form, x, self._matrix(name, *lead), rows)
 
     def _block(self, h: Rounded | _Split, b: int, rows: list[int]) -> Rounded:
         block, prefix = self.network.config["blocks"][b], f"blocks.{b}"
@@ -253,22 +244,22 @@ class Walk:
         kept = h.rows(rows)
         if attention is not None:
             out = self._attention(self._norm(h, f"{prefix}.norm.attention", before), b, rows)
-            kept = rounding.plus(self.form, kept, out) if attention["residual"] else out
+            kept = operations.plus(self.form, kept, out) if attention["residual"] else out
             kept = self._norm(kept, f"{prefix}.norm.attention", after)
         if ffn is not None:
             out = self._ffn(self._norm(kept, f"{prefix}.norm.ffn", before), f"{prefix}.ffn", ffn["kind"])
-            kept = rounding.plus(self.form, kept, out) if ffn["residual"] else out
+            kept = operations.plus(self.form, kept, out) if ffn["residual"] else out
             kept = self._norm(kept, f"{prefix}.norm.ffn", after)
         return kept
 
     def _ffn(self, u: Rounded, name: str, kind: str) -> Rounded:
         hidden = self._linear(u, f"{name}.up", bias=f"{name}.up_bias")
         if kind == "relu":
-            hidden = rounding.relu(hidden)
+            hidden = operations.relu(hidden)
         elif kind == "gelu":
             rows, columns = hidden.shape
             forms = [[gelu(hidden.value.form(r, c)) for c in range(columns)] for r in range(rows)]
-            hidden = rounding.gelu(self.form, hidden, stream.from_forms(u.value.table, forms))
+            hidden = operations.gelu(self.form, hidden, stream.from_forms(u.value.table, forms))
         return self._linear(hidden, f"{name}.down", bias=f"{name}.down_bias")
 
     def _pool(self, h: Rounded, kind: str) -> Rounded:
@@ -280,7 +271,7 @@ class Walk:
         row = arb_mat(1, count, [share] * count)
         value = Stream(h.value.table, {i: row * m for i, m in h.value.coef.items()}, row * h.value.rem)
         for size in (arb_mat(1, count, [ONE] * count) * h.reach).entries():
-            rounding.no_overflow(form, 2 * size)
+            no_overflow(form, 2 * size)
         gamma = form.gamma(count - 1 + (form.divide + 1 if kind == "mean" else 0))
         error = row * h.error + (row * h.reach) * gamma
         return Rounded(value, arb_mat(1, h.shape[1], [(e + 2 * count * form.tiny).upper() for e in error.entries()]))
@@ -306,7 +297,7 @@ class Walk:
                 output += network.tensors[f"{name}.output"].matrix(head).tolist()
         weights = self._kept((prefix, "output"), lambda: arb_mat(output))
         bias = [network.tensors[f"{prefix}.attention.output_bias"].row()] * len(rows) if attention["bias"] else None
-        return rounding.linear(self.form, side_by_side(parts), weights, None if bias is None else [bias])
+        return operations.linear(self.form, side_by_side(parts), weights, None if bias is None else [bias])
 
     def _head(self, u: Rounded | _Split, b: int, g: int, head: int, rows: list[int]) -> Rounded:
         attention, name = self.network.config["blocks"][b]["attention"], f"blocks.{b}.attention.groups.{g}"
@@ -318,7 +309,7 @@ class Walk:
         k = self._linear(u, f"{name}.key", head, bias=bias[1], kept=kept)
         v = self._linear(u, f"{name}.value", head, bias=bias[2], kept=kept)
         for size in v.reach.entries():
-            rounding.no_overflow(self.form, 4 * size)
+            no_overflow(self.form, 4 * size)
         # The sequence that is left: place -> position in the whole sequence.
         whole = list(range(u.shape[0])) if kept is None else kept + list(range(self.network.registers, u.shape[0]))
         scores = ScoreTable(self.form, q, k, attention, group["key"])

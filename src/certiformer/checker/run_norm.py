@@ -14,9 +14,10 @@ from __future__ import annotations
 
 from flint import arb, arb_mat
 
-from certiformer.checker.rounding import Format, NoBound, Rounded, exact_values, no_overflow
 from certiformer.kernel import stream, taylor
 from certiformer.kernel.balls import ONE, ZERO, smaller
+from certiformer.kernel.rounding import Format, NoBound, no_overflow
+from certiformer.kernel.rounding.operations import Rounded, exact_values
 from certiformer.kernel.stream import Stream
 
 

@@ -12,10 +12,11 @@ from typing import Any
 
 from flint import arb, arb_mat
 
-from certiformer.checker.rounding import Format, Rounded, no_overflow, relu
 from certiformer.checker.run_attention import Scores
 from certiformer.kernel import stream, taylor
 from certiformer.kernel.balls import ONE, ZERO, larger, smaller
+from certiformer.kernel.rounding import Format, no_overflow
+from certiformer.kernel.rounding.operations import Rounded, relu
 from certiformer.kernel.stream import Stream
 
 

@@ -15,12 +15,12 @@ from typing import Any
 
 from flint import arb, arb_mat
 
-from certiformer.checker import rounding
-from certiformer.checker.rounding import NoBound, Rounded, exact_values, format_of, stacked
 from certiformer.checker.run_error import RunBound, Walk
 from certiformer.kernel import stream, taylor
 from certiformer.kernel.balls import Box, largest, working_precision
 from certiformer.kernel.points import PointNetwork
+from certiformer.kernel.rounding import Format, NoBound, format_of, operations
+from certiformer.kernel.rounding.operations import Rounded, exact_values, stacked
 from certiformer.kernel.stream import Stream
 from certiformer.kernel.taylor import Table
 
@@ -45,7 +45,7 @@ def sequences_run_error(network: PointNetwork, dtype: str) -> RunBound:
 class _Letters(Walk):
     """The walk with every token a hull of the embedding's rows."""
 
-    def __init__(self, network: PointNetwork, form: rounding.Format, round_input: bool):
+    def __init__(self, network: PointNetwork, form: Format, round_input: bool):
         config = network.config
         if config["readout"]["kind"] == "all" and _positions_are_alike(config):
             network = PointNetwork({**config, "readout": {"kind": "token", "token": 0}}, network.tensors)
@@ -68,7 +68,7 @@ class _Letters(Walk):
         around = arb_mat([[h.rad() for h in hull]] * network.tokens)
         letters = exact_values(Stream(tab, {0: middle}, around))
         placed = Rounded(stream.constants(tab, arb_mat(codes)), self._code_error(codes))
-        data = rounding.plus(self.form, letters, placed)
+        data = operations.plus(self.form, letters, placed)
         return stacked(self._registers(tab), data) if network.registers else data
 
     def _head(self, u: Any, b: int, g: int, head: int, rows: list[int]) -> Rounded:

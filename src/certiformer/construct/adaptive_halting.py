@@ -75,20 +75,24 @@ from jaxtyping import Float
 from certiformer.construct.one_block import FFN, Tensors
 from certiformer.errors import BadInput
 from certiformer.model.config import Block, Config, FeedForward, Input, Readout
-from certiformer.theorem import Assumption, Theorem
 
-THEOREM = Theorem(
-    id="construct.adaptive_halting",
-    title="A looped block can decide by itself when it is done: Euclid's algorithm with the halt in the weights.",
-    kind="exact",
-    sources=("classical", "graves2016", "dehghani2019", "giannou2023"),
-    verb="theorem",
-    assumptions=(
-        Assumption("whole", "the inputs are whole numbers from 0 to M", "checked"),
-        Assumption("gate", "every unit is at most 0 once the halt is set", "checked"),
+THEOREM = {
+    "id": "construct.adaptive_halting",
+    "title": "A looped block can decide by itself when it is done: Euclid's algorithm with the halt in the weights.",
+    "kind": "exact",
+    "sources": (
+        "classical",
+        "graves2016",
+        "dehghani2019",
+        "giannou2023",
     ),
-    uses=(),
-)
+    "verb": "theorem",
+    "assumptions": (
+        ("whole", "the inputs are whole numbers from 0 to M", "checked"),
+        ("gate", "every unit is at most 0 once the halt is set", "checked"),
+    ),
+    "uses": (),
+}
 
 PRECISION = {"float64": 53, "float32": 24, "bfloat16": 8}
 A, B, STEPS, HALT = range(4)

@@ -62,19 +62,23 @@ from certiformer.construct.one_block import FFN, HEAD, MAX_WEIGHTS, Tensors
 from certiformer.construct.table_units import Number, interpolated
 from certiformer.errors import BadInput
 from certiformer.model.config import Attention, Block, Config, FeedForward, Heads, Input, Readout
-from certiformer.theorem import Assumption, Theorem
 
-THEOREM = Theorem(
-    id="construct.counting",
-    title="One uniform head counts letters, and ReLU units turn a count into any function of it, exactly.",
-    kind="exact",
-    sources=("classical", "perez2021", "weiss2021", "hahn2020, Lemma 5"),
-    verb="build",
-    assumptions=(
-        Assumption("form", "one block, one uniform softmax head, ReLU units or none, one position is read", "checked"),
+THEOREM = {
+    "id": "construct.counting",
+    "title": "One uniform head counts letters, and ReLU units turn a count into any function of it, exactly.",
+    "kind": "exact",
+    "sources": (
+        "classical",
+        "perez2021",
+        "weiss2021",
+        "hahn2020, Lemma 5",
     ),
-    uses=("axioms.exact_count",),
-)
+    "verb": "build",
+    "assumptions": (
+        ("form", "one block, one uniform softmax head, ReLU units or none, one position is read", "checked"),
+    ),
+    "uses": ("axioms.exact_count",),
+}
 
 
 def counting_head(width: int, tokens: int, read: Float[np.ndarray, "letters counts"], first: int) -> Tensors:

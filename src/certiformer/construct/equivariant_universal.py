@@ -92,22 +92,26 @@ from certiformer.construct.position_gating import Ridges
 from certiformer.errors import BadInput
 from certiformer.expressivity.exact_numbers import Real, exact
 from certiformer.model import Attention, Block, Config, FeedForward, Heads, Input, Readout, Transformer
-from certiformer.theorem import Assumption, Theorem
 
-THEOREM = Theorem(
-    id="construct.equivariant_universal",
-    title="Without position codes a transformer comes within any epsilon of any equivariant function, everywhere",
-    kind="upper bound",
-    sources=("classical", "yun2020, Theorem 2", "zaheer2017"),
-    verb="explore",
-    assumptions=(
-        Assumption(
-            "exact-ramps", "The number of ramps is a power of two: their weights are stored exactly.", "checked"
-        ),
-        Assumption("network", "The network N is within e_0 of g, and G bounds the slope of g.", "trusted"),
+THEOREM = {
+    "id": "construct.equivariant_universal",
+    "title": "Without position codes a transformer comes within any epsilon of any equivariant function, everywhere",
+    "kind": "upper bound",
+    "sources": (
+        "classical",
+        "yun2020, Theorem 2",
+        "zaheer2017",
     ),
-    uses=("construct.pooled_order_statistics", "axioms.korovkin_ridges"),
-)
+    "verb": "explore",
+    "assumptions": (
+        ("exact-ramps", "The number of ramps is a power of two: their weights are stored exactly.", "checked"),
+        ("network", "The network N is within e_0 of g, and G bounds the slope of g.", "trusted"),
+    ),
+    "uses": (
+        "construct.pooled_order_statistics",
+        "axioms.korovkin_ridges",
+    ),
+}
 
 LARGEST = 4096
 

@@ -57,19 +57,23 @@ from certiformer.construct.equality_score import squared_difference
 from certiformer.construct.one_block import MAX_WEIGHTS, Tensors
 from certiformer.errors import BadInput
 from certiformer.model.config import Attention, Block, Code, Config, Heads, Input, Readout
-from certiformer.theorem import Assumption, Theorem
 
-THEOREM = Theorem(
-    id="construct.induction_head",
-    title="Two layers of one head each find what followed the last occurrence of every letter, for all sequences.",
-    kind="exact",
-    sources=("classical", "olsson2022", "sanford2024", "peng2024"),
-    verb="build",
-    assumptions=(
-        Assumption("form", "two causal attention layers without norm, one register, one softmax head each", "checked"),
+THEOREM = {
+    "id": "construct.induction_head",
+    "title": "Two layers of one head each find what followed the last occurrence of every letter, for all sequences.",
+    "kind": "exact",
+    "sources": (
+        "classical",
+        "olsson2022",
+        "sanford2024",
+        "peng2024",
     ),
-    uses=("axioms.exact_induction",),
-)
+    "verb": "build",
+    "assumptions": (
+        ("form", "two causal attention layers without norm, one register, one softmax head each", "checked"),
+    ),
+    "uses": ("axioms.exact_induction",),
+}
 
 GAP = 64  # exp(-64) = 1.6e-28; a power of two, so that scores are exact
 LEAD = "63.999"  # what is claimed of the lead of the right position, less what layer 1 leaks into the scores of layer 2

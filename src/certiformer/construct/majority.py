@@ -47,17 +47,20 @@ from __future__ import annotations
 from certiformer.construct.counting import symmetric_network
 from certiformer.construct.one_block import Tensors
 from certiformer.model.config import Config
-from certiformer.theorem import Assumption, Theorem
 
-THEOREM = Theorem(
-    id="construct.majority",
-    title="One head and two ReLU units a letter tell which letter has the majority, for all sequences.",
-    kind="exact",
-    sources=("classical", "weiss2021", "hahn2020, Lemma 5"),
-    verb="build",
-    assumptions=(Assumption("form", "one block, one uniform softmax head, two ReLU units a letter", "checked"),),
-    uses=("construct.counting",),
-)
+THEOREM = {
+    "id": "construct.majority",
+    "title": "One head and two ReLU units a letter tell which letter has the majority, for all sequences.",
+    "kind": "exact",
+    "sources": (
+        "classical",
+        "weiss2021",
+        "hahn2020, Lemma 5",
+    ),
+    "verb": "build",
+    "assumptions": (("form", "one block, one uniform softmax head, two ReLU units a letter", "checked"),),
+    "uses": ("construct.counting",),
+}
 
 
 def majority_values(tokens: int) -> list[int]:

@@ -85,20 +85,24 @@ from certiformer.construct.position_gating import Feed, Ridges
 from certiformer.errors import BadInput
 from certiformer.expressivity.sparse_attention import mask_stack
 from certiformer.model import Attention, Block, Code, Config, FeedForward, Heads, Input, Readout, Transformer
-from certiformer.theorem import Assumption, Theorem
 
-THEOREM = Theorem(
-    id="construct.masked_gather",
-    title="Under any mask that lets all tokens hear all, attention brings every number to every token, exactly, hop by hop",
-    kind="exact",
-    sources=("yun2020b",),
-    verb="explore",
-    assumptions=(
-        Assumption("masks", "Every token attends to itself, and every reader hears every source.", "checked"),
-        Assumption("box", "The inputs lie in the box of the claim.", "trusted"),
+THEOREM = {
+    "id": "construct.masked_gather",
+    "title": "Under any mask that lets all tokens hear all, attention brings every number to every token, "
+    "exactly, hop by hop",
+    "kind": "exact",
+    "sources": ("yun2020b",),
+    "verb": "explore",
+    "assumptions": (
+        ("masks", "Every token attends to itself, and every reader hears every source.", "checked"),
+        ("box", "The inputs lie in the box of the claim.", "trusted"),
     ),
-    uses=("expressivity.sparse_attention", "axioms.exact_gather", "axioms.position_gating"),
-)
+    "uses": (
+        "expressivity.sparse_attention",
+        "axioms.exact_gather",
+        "axioms.position_gating",
+    ),
+}
 
 
 def construction_under_mask(

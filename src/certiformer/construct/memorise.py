@@ -68,20 +68,19 @@ from certiformer.kernel.weights import read_model
 from certiformer.model import Transformer
 from certiformer.model.store import tensors_to_bytes
 from certiformer.target import Table
-from certiformer.theorem import Assumption, Theorem
 
-THEOREM = Theorem(
-    id="construct.memorise",
-    title="One head and a feed-forward layer of one scalar key memorise any N sequences.",
-    kind="exact",
-    sources=("classical",),
-    verb="build",
-    assumptions=(
-        Assumption("different", "rows with equal inputs have equal outputs", "checked"),
-        Assumption("separated", "float64 can tell the keys apart; errors are enclosed at every row", "checked"),
+THEOREM = {
+    "id": "construct.memorise",
+    "title": "One head and a feed-forward layer of one scalar key memorise any N sequences.",
+    "kind": "exact",
+    "sources": ("classical",),
+    "verb": "build",
+    "assumptions": (
+        ("different", "rows with equal inputs have equal outputs", "checked"),
+        ("separated", "float64 can tell the keys apart; errors are enclosed at every row", "checked"),
     ),
-    uses=(),
-)
+    "uses": (),
+}
 
 MAX_UNITS = 100_000
 LARGEST = 10**300

@@ -78,22 +78,19 @@ from certiformer.kernel.weights import read_model
 from certiformer.model import Block, Config, FeedForward, Transformer
 from certiformer.model.store import tensors_to_bytes
 from certiformer.target import Table
-from certiformer.theorem import Assumption, Theorem
 
-THEOREM = Theorem(
-    id="construct.memorise_sets",
-    title="One softmax head and a feed-forward layer without position codes memorise labels in unordered contexts",
-    kind="exact",
-    sources=("kajitsuka2024",),
-    verb="explore",
-    assumptions=(
-        Assumption("unordered", "Equal tokens of sequences that are equal up to order have equal labels.", "checked"),
-        Assumption(
-            "separated", "The numbers of the contexts are apart; errors are enclosed at every sequence.", "checked"
-        ),
+THEOREM = {
+    "id": "construct.memorise_sets",
+    "title": "One softmax head and a feed-forward layer without position codes memorise labels in unordered contexts",
+    "kind": "exact",
+    "sources": ("kajitsuka2024",),
+    "verb": "explore",
+    "assumptions": (
+        ("unordered", "Equal tokens of sequences that are equal up to order have equal labels.", "checked"),
+        ("separated", "The numbers of the contexts are apart; errors are enclosed at every sequence.", "checked"),
     ),
-    uses=("expressivity.softmax_contextual",),
-)
+    "uses": ("expressivity.softmax_contextual",),
+}
 
 
 @dataclass(frozen=True)

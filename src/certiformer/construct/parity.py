@@ -54,17 +54,23 @@ from certiformer.construct.counting import symmetric_network
 from certiformer.construct.one_block import Tensors
 from certiformer.errors import BadInput
 from certiformer.model.config import Config
-from certiformer.theorem import Assumption, Theorem
 
-THEOREM = Theorem(
-    id="construct.parity",
-    title="One head and n ReLU units compute the parity of n bits, for all 2^n inputs.",
-    kind="exact",
-    sources=("classical", "hahn2020, Theorem 1 and Lemma 5", "chiang2022"),
-    verb="build",
-    assumptions=(Assumption("form", "one block, one uniform softmax head, n ReLU units on the count", "checked"),),
-    uses=("construct.counting", "construct.selector_width"),
-)
+THEOREM = {
+    "id": "construct.parity",
+    "title": "One head and n ReLU units compute the parity of n bits, for all 2^n inputs.",
+    "kind": "exact",
+    "sources": (
+        "classical",
+        "hahn2020, Theorem 1 and Lemma 5",
+        "chiang2022",
+    ),
+    "verb": "build",
+    "assumptions": (("form", "one block, one uniform softmax head, n ReLU units on the count", "checked"),),
+    "uses": (
+        "construct.counting",
+        "construct.selector_width",
+    ),
+}
 
 
 def parity_values(tokens: int) -> list[int]:

@@ -89,20 +89,26 @@ import numpy as np
 from certiformer.errors import BadInput
 from certiformer.expressivity.exact_numbers import Real, exact
 from certiformer.model import Attention, Block, Config, FeedForward, Heads, Input, Readout, Transformer
-from certiformer.theorem import Assumption, Theorem
 
-THEOREM = Theorem(
-    id="construct.pooled_order_statistics",
-    title="m pooled ramps know all order statistics of n numbers up to 1/m; for m < n nothing pooled is four times better",
-    kind="rate",
-    sources=("zaheer2017", "wagstaff2019"),
-    verb="explore",
-    assumptions=(
-        Assumption("box", "All tokens lie in [a, b].", "trusted"),
-        Assumption("borsuk-ulam", "The theorem of Borsuk and Ulam, for the lower bound.", "trusted"),
+THEOREM = {
+    "id": "construct.pooled_order_statistics",
+    "title": "m pooled ramps know all order statistics of n numbers up to 1/m; for m < n nothing pooled is four "
+    "times better",
+    "kind": "rate",
+    "sources": (
+        "zaheer2017",
+        "wagstaff2019",
     ),
-    uses=("expressivity.uniform_pooling", "expressivity.permutation_equivariance"),
-)
+    "verb": "explore",
+    "assumptions": (
+        ("box", "All tokens lie in [a, b].", "trusted"),
+        ("borsuk-ulam", "The theorem of Borsuk and Ulam, for the lower bound.", "trusted"),
+    ),
+    "uses": (
+        "expressivity.uniform_pooling",
+        "expressivity.permutation_equivariance",
+    ),
+}
 
 
 def pooled_order_statistics(

@@ -69,19 +69,22 @@ from certiformer.construct.one_block import FFN, HEAD, MAX_WEIGHTS, Tensors
 from certiformer.construct.table_units import Number, Unit, interpolated
 from certiformer.errors import BadInput
 from certiformer.model.config import Attention, Block, Config, FeedForward, Heads, Input, Readout
-from certiformer.theorem import Assumption, Theorem
 
-THEOREM = Theorem(
-    id="construct.selector_width",
-    title="One softmax head and ReLU units with whole weights count the selected positions.",
-    kind="exact",
-    sources=("classical", "weiss2021", "lindner2023"),
-    verb="compile",
-    assumptions=(
-        Assumption("form", "one block, one softmax head, a token at the start, ReLU units on its weight", "checked"),
+THEOREM = {
+    "id": "construct.selector_width",
+    "title": "One softmax head and ReLU units with whole weights count the selected positions.",
+    "kind": "exact",
+    "sources": (
+        "classical",
+        "weiss2021",
+        "lindner2023",
     ),
-    uses=("axioms.exact_width",),
-)
+    "verb": "compile",
+    "assumptions": (
+        ("form", "one block, one softmax head, a token at the start, ReLU units on its weight", "checked"),
+    ),
+    "uses": ("axioms.exact_width",),
+}
 
 
 def start_weight(width: int) -> Fraction:

@@ -114,7 +114,6 @@ from certiformer.expressivity.attention_alone_output_token import (
 )
 from certiformer.expressivity.exact_numbers import Real
 from certiformer.model import Transformer
-from certiformer.theorem import Assumption, Theorem
 
 __all__ = [
     "THEOREM",
@@ -126,22 +125,25 @@ __all__ = [
     "token_quadrature",
 ]
 
-THEOREM = Theorem(
-    id="expressivity.attention_alone_data_token",
-    title="Attention alone, read at data tokens, does no better on a 3 x 3 determinant than the output 0",
-    kind="impossibility",
-    sources=("classical", "gumaan2025, Theorem 1"),
-    verb="explore",
-    assumptions=(
-        Assumption(
+THEOREM = {
+    "id": "expressivity.attention_alone_data_token",
+    "title": "Attention alone, read at data tokens, does no better on a 3 x 3 determinant than the output 0",
+    "kind": "impossibility",
+    "sources": (
+        "classical",
+        "gumaan2025, Theorem 1",
+    ),
+    "verb": "explore",
+    "assumptions": (
+        (
             "one-attention-layer",
-            "One attention layer, no LayerNorm, an affine feed-forward network or none, three tokens of width three or"
-            " more.",
+            "One attention layer, no LayerNorm, an affine feed-forward network or none, three tokens of width "
+            "three or more.",
             "checked",
         ),
     ),
-    uses=("expressivity.attention_alone_output_token",),
-)
+    "uses": ("expressivity.attention_alone_output_token",),
+}
 
 
 def lower_bound(exponent: Real = math.inf) -> arb:

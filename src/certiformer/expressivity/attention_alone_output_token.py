@@ -111,24 +111,26 @@ from jaxtyping import Float
 from certiformer.errors import BadInput
 from certiformer.expressivity.exact_numbers import Real, ball
 from certiformer.model import Attention, Block, Code, Config, Heads, Input, Readout, Transformer
-from certiformer.theorem import Assumption, Theorem
 
-THEOREM = Theorem(
-    id="expressivity.attention_alone_output_token",
-    title="Attention alone, read at an output token, does no better on a 2 x 2 determinant than the output 0",
-    kind="impossibility",
-    sources=("classical", "gumaan2025, Theorem 1"),
-    verb="explore",
-    assumptions=(
-        Assumption(
+THEOREM = {
+    "id": "expressivity.attention_alone_output_token",
+    "title": "Attention alone, read at an output token, does no better on a 2 x 2 determinant than the output 0",
+    "kind": "impossibility",
+    "sources": (
+        "classical",
+        "gumaan2025, Theorem 1",
+    ),
+    "verb": "explore",
+    "assumptions": (
+        (
             "one-attention-layer",
             "One attention layer, no LayerNorm, an affine feed-forward network or none, two tokens of width two or more.",
             "checked",
         ),
-        Assumption("constant-query", "No query depends on the tokens.", "checked"),
+        ("constant-query", "No query depends on the tokens.", "checked"),
     ),
-    uses=(),
-)
+    "uses": (),
+}
 
 Evaluate = Callable[[Float[np.ndarray, "points size"]], Float[np.ndarray, "points outputs"]]
 """A function of many inputs at once, a row each, such as `Transformer.evaluate`; its first output is looked at."""

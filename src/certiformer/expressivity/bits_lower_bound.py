@@ -60,17 +60,16 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 
 from certiformer.errors import BadInput
-from certiformer.theorem import Assumption, Theorem
 
-THEOREM = Theorem(
-    id="expressivity.bits_lower_bound",
-    title="No family described by few bits comes close to every Lipschitz function",
-    kind="lower bound",
-    sources=("classical",),
-    verb="explore",
-    assumptions=(Assumption("positive", "L and eps are positive, D is a positive integer.", "checked"),),
-    uses=(),
-)
+THEOREM = {
+    "id": "expressivity.bits_lower_bound",
+    "title": "No family described by few bits comes close to every Lipschitz function",
+    "kind": "lower bound",
+    "sources": ("classical",),
+    "verb": "explore",
+    "assumptions": (("positive", "L and eps are positive, D is a positive integer.", "checked"),),
+    "uses": (),
+}
 
 Exact = Fraction | int | str
 

@@ -80,19 +80,18 @@ from certiformer.errors import BadInput
 from certiformer.expressivity.exact_numbers import Real, exact
 from certiformer.expressivity.rational_run import rational_outputs
 from certiformer.model import Attention, Block, Config, Heads, Input, Readout, Transformer
-from certiformer.theorem import Assumption, Theorem
 
-THEOREM = Theorem(
-    id="expressivity.hardmax_not_contextual",
-    title="No layer of hard attention tells all contexts of four or more tokens apart",
-    kind="impossibility",
-    sources=("kajitsuka2024, Theorem 1",),
-    verb="explore",
-    assumptions=(
-        Assumption("hard-layer", "One hard attention layer without masks, score biases and position codes.", "checked"),
+THEOREM = {
+    "id": "expressivity.hardmax_not_contextual",
+    "title": "No layer of hard attention tells all contexts of four or more tokens apart",
+    "kind": "impossibility",
+    "sources": ("kajitsuka2024, Theorem 1",),
+    "verb": "explore",
+    "assumptions": (
+        ("hard-layer", "One hard attention layer without masks, score biases and position codes.", "checked"),
     ),
-    uses=(),
-)
+    "uses": (),
+}
 
 # Part (b): every single head confuses two of these at the token 2.
 TRIPLES = ((0, 2, 5), (1, 2, 5), (0, 2, 4), (1, 2, 4))

@@ -95,21 +95,18 @@ from jaxtyping import Float
 
 from certiformer.errors import BadInput
 from certiformer.model import Attention, Block, Config, FeedForward, Heads, Input, Readout, Transformer
-from certiformer.theorem import Assumption, Theorem
 
-THEOREM = Theorem(
-    id="expressivity.one_head_per_region",
-    title="One head per region, added up, is wrong by M/4 to M/2 for M regions; telescoped it is right to about 1/M",
-    kind="lower bound",
-    sources=("gumaan2025, proof of Theorem 1",),
-    verb="explore",
-    assumptions=(
-        Assumption(
-            "dyadic", "The number of regions is a power of two and the sharpness a positive integer.", "checked"
-        ),
+THEOREM = {
+    "id": "expressivity.one_head_per_region",
+    "title": "One head per region, added up, is wrong by M/4 to M/2 for M regions; telescoped it is right to about 1/M",
+    "kind": "lower bound",
+    "sources": ("gumaan2025, proof of Theorem 1",),
+    "verb": "explore",
+    "assumptions": (
+        ("dyadic", "The number of regions is a power of two and the sharpness a positive integer.", "checked"),
     ),
-    uses=(),
-)
+    "uses": (),
+}
 
 LARGEST = 2**20
 

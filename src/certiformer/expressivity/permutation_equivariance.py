@@ -73,21 +73,20 @@ from numpy.typing import ArrayLike
 
 from certiformer.expressivity.attention_tables import mask_table, score_bias_tables
 from certiformer.model import Config
-from certiformer.theorem import Assumption, Theorem
 
-THEOREM = Theorem(
-    id="expressivity.permutation_equivariance",
-    title="Without position codes, masks and score biases a transformer cannot see the order of its tokens",
-    kind="impossibility",
-    sources=("yun2020",),
-    verb="audit",
-    assumptions=(
-        Assumption("equal-codes", "The position codes of all data tokens are equal, or there is none.", "checked"),
-        Assumption("blind-tables", "Masks and score biases do not tell two data tokens apart.", "checked"),
-        Assumption("read-out", "The read-out does not single out a data token.", "checked"),
+THEOREM = {
+    "id": "expressivity.permutation_equivariance",
+    "title": "Without position codes, masks and score biases a transformer cannot see the order of its tokens",
+    "kind": "impossibility",
+    "sources": ("yun2020",),
+    "verb": "audit",
+    "assumptions": (
+        ("equal-codes", "The position codes of all data tokens are equal, or there is none.", "checked"),
+        ("blind-tables", "Masks and score biases do not tell two data tokens apart.", "checked"),
+        ("read-out", "The read-out does not single out a data token.", "checked"),
     ),
-    uses=(),
-)
+    "uses": (),
+}
 
 # How each kind turns a row of scores into weights treats the columns alike. A kind that is not listed is not covered.
 COLUMNS_ALIKE = frozenset({"softmax", "hard", "nearest", "linear", "relu"})

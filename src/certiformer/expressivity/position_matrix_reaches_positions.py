@@ -66,17 +66,16 @@ import numpy as np
 
 from certiformer.errors import BadInput
 from certiformer.model import Attention, Block, Config, Heads, Input, Readout, Transformer
-from certiformer.theorem import Assumption, Theorem
 
-THEOREM = Theorem(
-    id="expressivity.position_matrix_reaches_positions",
-    title="A position matrix behind the softmax (URPE) computes the position of every token, where a bias inside cannot",
-    kind="upper bound",
-    sources=("luo2022, Theorem 3",),
-    verb="explore",
-    assumptions=(Assumption("stored-length", "The length is a positive integer below 2^53.", "checked"),),
-    uses=("expressivity.relative_bias_not_universal",),
-)
+THEOREM = {
+    "id": "expressivity.position_matrix_reaches_positions",
+    "title": "A position matrix behind the softmax (URPE) computes the position of every token, where a bias inside cannot",
+    "kind": "upper bound",
+    "sources": ("luo2022, Theorem 3",),
+    "verb": "explore",
+    "assumptions": (("stored-length", "The length is a positive integer below 2^53.", "checked"),),
+    "uses": ("expressivity.relative_bias_not_universal",),
+}
 
 
 def position_matrix_head(length: int, width: int = 1) -> Transformer:

@@ -86,21 +86,20 @@ from certiformer.expressivity.attention_tables import mask_table, score_bias_tab
 from certiformer.expressivity.exact_numbers import Real, exact
 from certiformer.expressivity.permutation_equivariance import COLUMNS_ALIKE, Symmetry, code_reasons, is_blind
 from certiformer.model import Config
-from certiformer.theorem import Assumption, Theorem
 
-THEOREM = Theorem(
-    id="expressivity.relative_bias_not_universal",
-    title="Relative position biases inside the softmax cannot tell equal tokens apart: half the target's spread is lost",
-    kind="lower bound",
-    sources=("luo2022",),
-    verb="audit",
-    assumptions=(
-        Assumption("equal-codes", "The position codes of all data tokens are equal, or there is none.", "checked"),
-        Assumption("rows-sum-to-one", "The weights of every row sum to one, or no table sees the order.", "checked"),
-        Assumption("constant-sequence", "The domain contains a sequence of equal tokens.", "trusted"),
+THEOREM = {
+    "id": "expressivity.relative_bias_not_universal",
+    "title": "Relative position biases inside the softmax cannot tell equal tokens apart: half the target's spread is lost",
+    "kind": "lower bound",
+    "sources": ("luo2022",),
+    "verb": "audit",
+    "assumptions": (
+        ("equal-codes", "The position codes of all data tokens are equal, or there is none.", "checked"),
+        ("rows-sum-to-one", "The weights of every row sum to one, or no table sees the order.", "checked"),
+        ("constant-sequence", "The domain contains a sequence of equal tokens.", "trusted"),
     ),
-    uses=("expressivity.permutation_equivariance",),
-)
+    "uses": ("expressivity.permutation_equivariance",),
+}
 
 # Kinds whose weights sum to one in every row that has a key.
 _ROWS_SUM_TO_ONE = frozenset({"softmax", "hard", "nearest"})

@@ -63,20 +63,19 @@ from certiformer.errors import BadInput
 from certiformer.expressivity.exact_numbers import Real, ball, exact
 from certiformer.expressivity.position_head import position_head
 from certiformer.model import Transformer
-from certiformer.theorem import Assumption, Theorem
 
-THEOREM = Theorem(
-    id="expressivity.reversal",
-    title="One head with a table of score biases reverses a sequence, and its error shrinks like e^-sharpness",
-    kind="upper bound",
-    sources=("classical",),
-    verb="explore",
-    assumptions=(
-        Assumption("finite-sharpness", "The bias lambda of the right position is a finite number.", "checked"),
-        Assumption("bounded-tokens", "Every coordinate of every token lies in [-M, M].", "trusted"),
+THEOREM = {
+    "id": "expressivity.reversal",
+    "title": "One head with a table of score biases reverses a sequence, and its error shrinks like e^-sharpness",
+    "kind": "upper bound",
+    "sources": ("classical",),
+    "verb": "explore",
+    "assumptions": (
+        ("finite-sharpness", "The bias lambda of the right position is a finite number.", "checked"),
+        ("bounded-tokens", "Every coordinate of every token lies in [-M, M].", "trusted"),
     ),
-    uses=("expressivity.softmax_temperature_limit",),
-)
+    "uses": ("expressivity.softmax_temperature_limit",),
+}
 
 
 def reversal(length: int, sharpness: float, width: int = 1) -> Transformer:

@@ -109,21 +109,20 @@ from certiformer.errors import BadInput
 from certiformer.expressivity.exact_numbers import Real, ball
 from certiformer.expressivity.shift_layers import Stack, look_up, quantise
 from certiformer.model import Code, Config, Input, Readout, Transformer
-from certiformer.theorem import Assumption, Theorem
 
-THEOREM = Theorem(
-    id="expressivity.selective_shifts",
-    title="Hard attention that shifts one token after another gives every token of every grid sequence its own number",
-    kind="exact",
-    sources=("yun2020, Theorems 2 and 3",),
-    verb="explore",
-    assumptions=(
-        Assumption("whole-numbers", "All ids are below 2^52: float64 carries them and the scores exactly.", "checked"),
-        Assumption("distinct-letters", "Without positions the letters of a sequence differ.", "checked"),
-        Assumption("regular", "M bounds f and L its slope in the largest coordinate.", "trusted"),
+THEOREM = {
+    "id": "expressivity.selective_shifts",
+    "title": "Hard attention that shifts one token after another gives every token of every grid sequence its own number",
+    "kind": "exact",
+    "sources": ("yun2020, Theorems 2 and 3",),
+    "verb": "explore",
+    "assumptions": (
+        ("whole-numbers", "All ids are below 2^52: float64 carries them and the scores exactly.", "checked"),
+        ("distinct-letters", "Without positions the letters of a sequence differ.", "checked"),
+        ("regular", "M bounds f and L its slope in the largest coordinate.", "trusted"),
     ),
-    uses=(),
-)
+    "uses": (),
+}
 
 BITS = 52
 RAMP = 2.0**-10

@@ -83,20 +83,19 @@ from jaxtyping import Float
 from certiformer.errors import BadInput
 from certiformer.expressivity.exact_numbers import Real, ball
 from certiformer.model import Attention, Block, Config, Heads, Input, Readout, Transformer
-from certiformer.theorem import Assumption, Theorem
 
-THEOREM = Theorem(
-    id="expressivity.softmax_contextual",
-    title="One softmax head of rank one gives every token a number of its own in every context",
-    kind="exact",
-    sources=("kajitsuka2024, Theorem 2 and Lemma 1",),
-    verb="explore",
-    assumptions=(
-        Assumption("nonzero", "No token is the zero vector.", "checked"),
-        Assumption("separated", "In balls, all numbers are at least 2^-42 of their size apart.", "checked"),
+THEOREM = {
+    "id": "expressivity.softmax_contextual",
+    "title": "One softmax head of rank one gives every token a number of its own in every context",
+    "kind": "exact",
+    "sources": ("kajitsuka2024, Theorem 2 and Lemma 1",),
+    "verb": "explore",
+    "assumptions": (
+        ("nonzero", "No token is the zero vector.", "checked"),
+        ("separated", "In balls, all numbers are at least 2^-42 of their size apart.", "checked"),
     ),
-    uses=(),
-)
+    "uses": (),
+}
 
 PRECISION = 300
 CARRIED_BITS = 42  # of the 53 of float64; the others are for the rounding of a run

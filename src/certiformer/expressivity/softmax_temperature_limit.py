@@ -64,17 +64,16 @@ from flint import arb
 
 from certiformer.errors import BadInput
 from certiformer.expressivity.exact_numbers import Real, ball, exact
-from certiformer.theorem import Assumption, Theorem
 
-THEOREM = Theorem(
-    id="expressivity.softmax_temperature_limit",
-    title="Softmax approaches hardmax exponentially fast in the gap between the best score and the next",
-    kind="upper bound",
-    sources=("classical",),
-    verb="explore",
-    assumptions=(Assumption("finite-scores", "Every score is a finite number.", "checked"),),
-    uses=(),
-)
+THEOREM = {
+    "id": "expressivity.softmax_temperature_limit",
+    "title": "Softmax approaches hardmax exponentially fast in the gap between the best score and the next",
+    "kind": "upper bound",
+    "sources": ("classical",),
+    "verb": "explore",
+    "assumptions": (("finite-scores", "Every score is a finite number.", "checked"),),
+    "uses": (),
+}
 
 
 def gap_and_ties(scores: Sequence[Real]) -> tuple[Fraction | None, int]:

@@ -74,21 +74,20 @@ from certiformer.errors import BadInput
 from certiformer.expressivity.attention_tables import mask_table
 from certiformer.expressivity.hamiltonian_path import PathSearch, hamiltonian_path
 from certiformer.model import Config
-from certiformer.theorem import Assumption, Theorem
 
-THEOREM = Theorem(
-    id="expressivity.sparse_attention",
-    title="Sparse attention is universal in L^p if every token hears itself, a path visits all, and all hear all",
-    kind="upper bound",
-    sources=("yun2020b",),
-    verb="audit",
-    assumptions=(
-        Assumption("patterns", "The masks are square, of one size, and hold nothing but 0 and 1.", "checked"),
-        Assumption("theorem", "The theorem of the source.", "trusted"),
-        Assumption("positions", "There are trainable absolute codes and the weights are softmax.", "trusted"),
+THEOREM = {
+    "id": "expressivity.sparse_attention",
+    "title": "Sparse attention is universal in L^p if every token hears itself, a path visits all, and all hear all",
+    "kind": "upper bound",
+    "sources": ("yun2020b",),
+    "verb": "audit",
+    "assumptions": (
+        ("patterns", "The masks are square, of one size, and hold nothing but 0 and 1.", "checked"),
+        ("theorem", "The theorem of the source.", "trusted"),
+        ("positions", "There are trainable absolute codes and the weights are softmax.", "trusted"),
     ),
-    uses=(),
-)
+    "uses": (),
+}
 
 Masks = Bool[np.ndarray, "layers length length"]
 

@@ -101,20 +101,22 @@ from flint import arb
 
 from certiformer.errors import BadInput
 from certiformer.expressivity.exact_numbers import Real, ball, exact
-from certiformer.theorem import Assumption, Theorem
 
-THEOREM = Theorem(
-    id="expressivity.toeplitz_cannot_reverse",
-    title="A head whose scores depend only on the distance i-j cannot reverse sequences of length 4 or more",
-    kind="impossibility",
-    sources=("classical", "luo2022"),
-    verb="explore",
-    assumptions=(
-        Assumption("toeplitz", "The scores are 2n-1 finite numbers B[i-j], one for each distance.", "checked"),
-        Assumption("one-head", "There is one head, no feed-forward layer, and no score depends on a token.", "trusted"),
+THEOREM = {
+    "id": "expressivity.toeplitz_cannot_reverse",
+    "title": "A head whose scores depend only on the distance i-j cannot reverse sequences of length 4 or more",
+    "kind": "impossibility",
+    "sources": (
+        "classical",
+        "luo2022",
     ),
-    uses=(),
-)
+    "verb": "explore",
+    "assumptions": (
+        ("toeplitz", "The scores are 2n-1 finite numbers B[i-j], one for each distance.", "checked"),
+        ("one-head", "There is one head, no feed-forward layer, and no score depends on a token.", "trusted"),
+    ),
+    "uses": (),
+}
 
 
 def lower_bound(length: int) -> Fraction:

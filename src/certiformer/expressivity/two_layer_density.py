@@ -93,28 +93,26 @@ import numpy as np
 
 from certiformer.errors import BadInput
 from certiformer.model import Attention, Block, Config, Transformer
-from certiformer.theorem import Assumption, Theorem
 
-THEOREM = Theorem(
-    id="expressivity.two_layer_density",
-    title="Two attention layers, or one, with keys of size 1 approximate every continuous map of sequences to sequences",
-    kind="exact",
-    sources=("jiang2024", "classical"),
-    verb="rates",
-    assumptions=(
-        Assumption(
+THEOREM = {
+    "id": "expressivity.two_layer_density",
+    "title": "Two attention layers, or one, with keys of size 1 approximate every continuous map of sequences to sequences",
+    "kind": "exact",
+    "sources": (
+        "jiang2024",
+        "classical",
+    ),
+    "verb": "rates",
+    "assumptions": (
+        (
             "dense-feed-forward",
             "Feed-forward networks of the class allowed approximate every continuous function on every compact set.",
             "trusted",
         ),
-        Assumption(
-            "disjoint-inputs",
-            "Tokens at different positions come from pairwise disjoint compact sets.",
-            "trusted",
-        ),
+        ("disjoint-inputs", "Tokens at different positions come from pairwise disjoint compact sets.", "trusted"),
     ),
-    uses=(),
-)
+    "uses": (),
+}
 
 Numbers = Sequence[Fraction]
 

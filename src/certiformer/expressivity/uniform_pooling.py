@@ -49,17 +49,16 @@ from __future__ import annotations
 
 from certiformer.expressivity.position_head import position_head
 from certiformer.model import Readout, Transformer
-from certiformer.theorem import Assumption, Theorem
 
-THEOREM = Theorem(
-    id="expressivity.uniform_pooling",
-    title="A head with equal scores computes the mean of its tokens exactly, and n times that their sum",
-    kind="exact",
-    sources=("classical",),
-    verb="explore",
-    assumptions=(Assumption("stored-length", "The length and the width are positive integers below 2^53.", "checked"),),
-    uses=(),
-)
+THEOREM = {
+    "id": "expressivity.uniform_pooling",
+    "title": "A head with equal scores computes the mean of its tokens exactly, and n times that their sum",
+    "kind": "exact",
+    "sources": ("classical",),
+    "verb": "explore",
+    "assumptions": (("stored-length", "The length and the width are positive integers below 2^53.", "checked"),),
+    "uses": (),
+}
 
 
 def mean_pooling(length: int, width: int = 1) -> Transformer:

@@ -16,7 +16,7 @@ they are printed as recorded only. A field of neither sort cannot be read (`Cert
 
 `run_error` is a second claim, made only where the field is present: at every point of the box whose coordinates are
 numbers of the stored dtype, or at every sequence over the alphabet, a run in that dtype differs from T by at most this
-much (what counts as a run: `checker.rounding`).
+much (what counts as a run: `kernel.rounding`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Theorems as records: what is stated, where it comes from, what is checked, and where the code is.
 
 A theorem module anywhere in the package ends its docstring in the fixed sections of `sections.SECTIONS` and holds one
-module-level literal `THEOREM = Theorem(...)`. The registry reads both from the source text, so that listing the
+module-level literal `THEOREM = {...}`. The registry reads both from the source text, so that listing the
 theorems imports none of their packages. Standard library only: the checker may import this package.
 """
 

@@ -1,4 +1,4 @@
-"""The record that every theorem module carries beside its docstring.
+"""The record that every theorem module carries beside its docstring, there as a plain literal of these fields.
 
 The docstring is for people, the record for programs; a test keeps them in agreement. Both types check their fields
 when they are made, so a record that exists is well formed. A malformed record is a mistake in our own source, hence

@@ -1,8 +1,8 @@
 """All theorems of the package, found by reading its source text.
 
-No theorem module is imported: the module-level literal `THEOREM = Theorem(...)` is evaluated from the syntax tree, so
-listing a hundred theorems costs no JAX and works in the checker. The price is that the record must be
-a literal: names, arithmetic and f-strings inside it are refused.
+No theorem module is imported: the module-level literal `THEOREM = {...}` is evaluated from the syntax tree, so listing a
+hundred theorems costs no JAX. The price is that the record must be a literal: names, arithmetic and f-strings inside it are
+refused. An axiom, which a certificate may load, thus needs none of this package.
 
 The status is computed, never typed:
 
@@ -28,7 +28,6 @@ from certiformer.theorem.sections import parse_sections
 
 PACKAGE = Path(__file__).resolve().parent.parent
 STATUSES = ("stated", "implemented", "tested", "checked")
-_RECORDS = {"Theorem": Theorem, "Assumption": Assumption}
 
 
 @dataclass(frozen=True)
@@ -88,9 +87,7 @@ def _read(path: Path, package: Path) -> Entry | None:
     literals = [node.value for node in tree.body if isinstance(node, (ast.Assign, ast.AnnAssign)) and _is_record(node)]
     if not literals:
         return None
-    record = _evaluate(literals[0], path)
-    if not isinstance(record, Theorem):
-        raise ValueError(f"{path}: THEOREM is not a Theorem(...)")
+    record = _record(literals[0], path)
     below = path.relative_to(package).with_suffix("").parts
     dotted = ".".join(below[:-1] if below[-1] == "__init__" else below)
     if record.id != dotted:
@@ -100,23 +97,22 @@ def _read(path: Path, package: Path) -> Entry | None:
 
 
 def _is_record(node: ast.Assign | ast.AnnAssign) -> bool:
-    """Whether an assignment is `THEOREM = ...` or `THEOREM: Theorem = ...`."""
+    """Whether an assignment is `THEOREM = ...` or `THEOREM: dict = ...`."""
     targets = node.targets if isinstance(node, ast.Assign) else [node.target]
     return any(isinstance(target, ast.Name) and target.id == "THEOREM" for target in targets)
 
 
-def _evaluate(node: ast.expr | None, path: Path) -> object:
-    """The value of a literal that may contain `Theorem(...)` and `Assumption(...)`, and nothing else."""
-    if isinstance(node, ast.Constant):
-        return node.value
-    if isinstance(node, ast.Tuple):
-        return tuple(_evaluate(element, path) for element in node.elts)
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _RECORDS:
-        positional = [_evaluate(argument, path) for argument in node.args]
-        named = {str(keyword.arg): _evaluate(keyword.value, path) for keyword in node.keywords}
-        return _RECORDS[node.func.id](*positional, **named)
-    line = getattr(node, "lineno", 0)
-    raise ValueError(f"{path}, line {line}: a record holds only strings, tuples, Theorem(...) and Assumption(...)")
+def _record(node: ast.expr | None, path: Path) -> Theorem:
+    """The record that a literal writes down: its fields by name, every assumption as (name, text, status)."""
+    try:
+        fields = ast.literal_eval(node) if node is not None else None
+        if not isinstance(fields, dict):
+            raise TypeError("it is not a dictionary")
+        return Theorem(**{**fields, "assumptions": tuple(Assumption(*parts) for parts in fields["assumptions"])})
+    except (ValueError, TypeError, KeyError) as error:
+        raise ValueError(
+            f"{path}, line {getattr(node, 'lineno', 0)}: THEOREM is no record of a theorem: {error}"
+        ) from None
 
 
 def _status(record: Theorem, tree: ast.Module, package: Path) -> str:

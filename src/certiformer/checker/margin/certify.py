@@ -12,7 +12,7 @@ from certiformer.kernel.steps import Margin
 
 ASSUMPTIONS = (
     "real arithmetic: none",
-    "run: any order of summation, fused or not; the model of one operation of checker.rounding",
+    "run: any order of summation, fused or not; the model of one operation of kernel.rounding",
     "run: exp(x) is 1 for |x| <= u/4, and x/1 is x",
 )
 

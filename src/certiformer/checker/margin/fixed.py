@@ -25,8 +25,8 @@ from fractions import Fraction
 
 from flint import arb, fmpz
 
-from certiformer.checker.rounding import FORMATS, Format
 from certiformer.kernel.refusal import Refused
+from certiformer.kernel.rounding import FORMATS, Format
 
 BITS = 128
 UNIT = 1 << BITS

@@ -18,9 +18,9 @@ from certiformer.checker.margin.tally import Tally
 from certiformer.checker.margin.variables import Variables
 from certiformer.checker.margin.walk import Walk
 from certiformer.checker.margin.weight_rows import Weights
-from certiformer.checker.rounding import FORMATS
 from certiformer.kernel.balls import working_precision
 from certiformer.kernel.refusal import Refused
+from certiformer.kernel.rounding import FORMATS
 from certiformer.kernel.weights import Tensor
 from certiformer.rasp.circuit import Circuit
 from certiformer.rasp.graph import Graph

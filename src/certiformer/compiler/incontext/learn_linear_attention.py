@@ -59,20 +59,19 @@ from jaxtyping import Float
 from certiformer.errors import BadInput
 from certiformer.kernel.balls import working_precision
 from certiformer.model.config import Attention, Block, Config, Heads, Input, Readout
-from certiformer.theorem import Assumption, Theorem
 
-THEOREM = Theorem(
-    id="compiler.incontext.learn_linear_attention",
-    title="A layer of linear attention is learned by least squares, and examples can prove that it is unique.",
-    kind="exact",
-    sources=("yau2024",),
-    verb="compile",
-    assumptions=(
-        Assumption("rank", "cubic features have full column rank modulo a prime", "checked"),
-        Assumption("minimum", "least squares and singular values are those of float64", "trusted"),
+THEOREM = {
+    "id": "compiler.incontext.learn_linear_attention",
+    "title": "A layer of linear attention is learned by least squares, and examples can prove that it is unique.",
+    "kind": "exact",
+    "sources": ("yau2024",),
+    "verb": "compile",
+    "assumptions": (
+        ("rank", "cubic features have full column rank modulo a prime", "checked"),
+        ("minimum", "least squares and singular values are those of float64", "trusted"),
     ),
-    uses=(),
-)
+    "uses": (),
+}
 
 PRIME = 2**61 - 1
 Tokens = Float[np.ndarray, "examples tokens width"]

@@ -48,7 +48,7 @@ class ChainOfThought(Decoder):
     def reaches(self, steps: int) -> bool:
         from certiformer.axioms.chain_of_thought_machine import reaches
         from certiformer.axioms.thought_weights import ThoughtShape
-        from certiformer.checker.rounding import FORMATS
+        from certiformer.kernel.rounding import FORMATS
 
         return reaches(ThoughtShape(self.machine, steps, self.symbols), FORMATS[self.dtype])
 

@@ -50,7 +50,7 @@ class EncoderDecoder(Decoder):
 
     def reaches(self, steps: int) -> bool:
         from certiformer.axioms.encoder_decoder_machine import unsafe
-        from certiformer.checker.rounding import FORMATS
+        from certiformer.kernel.rounding import FORMATS
 
         return bool(unsafe(FORMATS[self.dtype], steps) < 1)
 
