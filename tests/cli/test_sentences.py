@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from certiformer.target.table import TABLE_FORMAT
 
 import certiformer
 from certiformer import axioms
@@ -26,6 +25,7 @@ from certiformer.kernel.files import DESCRIPTIONS
 from certiformer.kernel.meanings.learner import KINDS
 from certiformer.kernel.meanings.sequence_maps import MAPS
 from certiformer.kernel.target import FUNCTION as PROGRAM_FORMAT
+from certiformer.kernel.target import TABLE as TABLE_FORMAT
 from certiformer.kernel.target import TEACHER as TEACHER_FORMAT
 from certiformer.kernel.target import read_target
 from certiformer.target import Domain, Teacher, any_target_from_text, any_target_to_text, sentence_of
