@@ -6,7 +6,6 @@ The oracle reads the files with `json` and computes with `Fraction`; the catalog
 from __future__ import annotations
 
 import ast
-import base64
 import json
 import pkgutil
 from collections.abc import Callable
@@ -25,10 +24,11 @@ from certiformer.kernel.axioms import AXIOMS
 from certiformer.kernel.files import DESCRIPTIONS
 from certiformer.kernel.meanings.learner import KINDS
 from certiformer.kernel.meanings.sequence_maps import MAPS
-from certiformer.target.anything import any_target_from_text, sentence_of
-from certiformer.target.files import FORMAT as PROGRAM_FORMAT
-from certiformer.target.table import TABLE_FORMAT
-from certiformer.target.teacher import FORMAT as TEACHER_FORMAT
+from certiformer.kernel.target import FUNCTION as PROGRAM_FORMAT
+from certiformer.kernel.target import TABLE as TABLE_FORMAT
+from certiformer.kernel.target import TEACHER as TEACHER_FORMAT
+from certiformer.kernel.target import read_target
+from certiformer.target import Domain, Teacher, any_target_from_text, any_target_to_text, sentence_of
 from cli.sentence_numbers import Wanted, Within, mismatch, numbers_of
 
 PACKAGE = Path(certiformer.__file__).parent
@@ -299,11 +299,10 @@ def spoiled(sentence: str) -> list[str]:
 
 def test_the_sentence_of_a_teacher():
     config = '{"input":{"kind":"continuous","tokens":1,"width":2},"outputs":3,"readout":{"kind":"mean"}}'
-    box = [["0", "2*pi"], ["1e-3/4", "00.10"]]
-    entries = {"format": TEACHER_FORMAT, "source": "t", "domain": box, "norm": "max", "config": config}
-    entries["tensors"] = base64.b64encode(b"weights").decode()
-    text = json.dumps(entries, sort_keys=True, separators=(",", ":")) + "\n"
-    sentence = sentence_of(any_target_from_text(text), "1/3")
+    teacher = Teacher("t", config.encode(), b"weights", Domain((("0", "2*pi"), ("1e-3/4", "00.10"))))
+    assert any_target_from_text(any_target_to_text(teacher)) == teacher
+    sentence = sentence_of(teacher, "1/3")
+    assert read_target(any_target_to_text(teacher).encode()).sentence("1/3") == sentence
     wanted = exactly(0, 2, "1/4000", "1/10", 3, "1/3")
     assert mismatch(sentence, wanted) is None, sentence
     assert all(mismatch(wrong, wanted) for wrong in spoiled(sentence))

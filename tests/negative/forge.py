@@ -26,7 +26,7 @@ from certiformer.kernel.splits import encode, halves, root
 from certiformer.kernel.steps import Boxes, Node, Sum, to_json
 from certiformer.model import Transformer
 from certiformer.model.store import from_bytes, tensors_to_bytes
-from certiformer.target import Target, parse_domain, parse_epsilon, parse_formula, target_to_text
+from certiformer.target import Target, any_target_to_text, parse_domain, parse_epsilon, parse_formula
 
 FILES = (MODEL, CONFIG, TARGET, LEAVES)
 
@@ -63,7 +63,7 @@ class Run:
         contents = {
             MODEL: tensors_to_bytes(self.model),
             CONFIG: self.model.config.to_bytes(),
-            TARGET: target_to_text(self.target).encode(),
+            TARGET: any_target_to_text(self.target).encode(),
             LEAVES: self.leaves,
         }
         for name, data in contents.items():
@@ -95,7 +95,7 @@ def reseal(
     if callable(config):
         config = canonical(config(json.loads((folder / CONFIG).read_bytes())))
     if isinstance(target, Target):
-        target = target_to_text(target).encode()
+        target = any_target_to_text(target).encode()
     for name, data in ((MODEL, model), (CONFIG, config), (TARGET, target), (LEAVES, leaves)):
         if data is not None:
             changes[name] = data

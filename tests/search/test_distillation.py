@@ -14,8 +14,7 @@ from certiformer.kernel.files import TARGET
 from certiformer.model import Attention, Block, Code, Config, FeedForward, Heads, Input, Readout, Transformer, save
 from certiformer.search import build, load_run, prove
 from certiformer.search.request import read_any, teacher_model
-from certiformer.target import Teacher
-from certiformer.target.anything import any_target_from_text
+from certiformer.target import Teacher, any_target_from_text, any_target_to_text
 from negative.forge import reseal
 
 BLOCK = Block(Attention((Heads(2, 3, 3),)), FeedForward(8, "gelu"))
@@ -74,7 +73,7 @@ def test_another_teacher_under_the_same_claim_is_refused(student, tmp_path):
     tensors = {name: np.array(t) for name, t in moved.tensors.items()}
     tensors["readout.bias"] = tensors["readout.bias"] + 0.1
     forged = read_any(Transformer(moved.config, tensors), "[-1,1]^2")
-    reseal(folder, target=replace(forged, source=original.source).to_text().encode())
+    reseal(folder, target=any_target_to_text(replace(forged, source=original.source)).encode())
     assert check(folder).outcome == "refused"
 
 

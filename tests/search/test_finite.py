@@ -172,12 +172,12 @@ def test_forgeries_are_refused(data, tmp_path, forge, reason):
 
 
 def test_a_finite_node_proves_nothing_on_a_box(tmp_path):
-    from certiformer.target import target_to_text
+    from certiformer.target import any_target_to_text
     from negative.forge import target_of
 
     folder = tmp_path / "run"
     build_table(Table("t", "continuous", (((Fraction(0),), (Fraction(0),)),)), out=folder)
-    target = target_to_text(target_of("x1", "[0,1]")).encode()
+    target = any_target_to_text(target_of("x1", "[0,1]")).encode()
     verdict = check(reseal(folder, target=target, proof=Finite("1"), witness=None, lower=None))
     assert verdict.outcome == "refused"
     assert "not about a box" in verdict.reason

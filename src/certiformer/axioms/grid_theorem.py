@@ -15,9 +15,9 @@ from certiformer.axioms.jets import DerivativeBounds
 from certiformer.checker.rules.perturbation import charge, registers_only
 from certiformer.kernel.balls import BallDomain, largest
 from certiformer.kernel.problem import Problem, ProgramFunction
+from certiformer.kernel.programs import Program
 from certiformer.kernel.refusal import Refused
 from certiformer.kernel.steps import Theorem as TheoremNode
-from certiformer.target import Program
 
 Apriori = Callable[[Grid, BallDomain, DerivativeBounds], list[arb]]
 IdealValues = Callable[[Program, Grid, BallDomain], list[list[arb]]]

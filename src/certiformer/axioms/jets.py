@@ -23,7 +23,7 @@ from flint import arb, fmpq
 from certiformer.kernel import balls
 from certiformer.kernel.balls import ONE, ZERO, BallDomain, about, hull
 from certiformer.kernel.functions import point_series
-from certiformer.target import Program, fold
+from certiformer.kernel.programs import Program, fold
 
 
 class Jet:

@@ -14,7 +14,7 @@ from flint import arb
 from certiformer.kernel import balls
 from certiformer.kernel.balls import ONE, ZERO
 from certiformer.kernel.functions import point_series
-from certiformer.target import Program, fold
+from certiformer.kernel.programs import Program, fold
 
 Series = list[arb]
 

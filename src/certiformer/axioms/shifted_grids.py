@@ -87,9 +87,9 @@ from certiformer.axioms.sink_heads import Affine, Block, Vector, others
 from certiformer.kernel.balls import HALF, ONE, ZERO, BallDomain, Box, ConstantAlgebra, ball, larger, largest
 from certiformer.kernel.network import Network
 from certiformer.kernel.problem import Problem, ProgramFunction
+from certiformer.kernel.programs import Program, fold
 from certiformer.kernel.refusal import Refused
 from certiformer.kernel.steps import Theorem as TheoremNode
-from certiformer.target import Program, fold
 
 THEOREM = {
     "id": "axioms.shifted_grids",

@@ -16,8 +16,9 @@ from certiformer.kernel import taylor
 from certiformer.kernel.balls import ZERO, Box, ball
 from certiformer.kernel.functions import target_forms
 from certiformer.kernel.problem import ProgramFunction
+from certiformer.kernel.programs import Program
 from certiformer.kernel.taylor import Form, Table
-from certiformer.target import Program, RidgeSum, ridge_split
+from certiformer.target.ridges import RidgeSum, ridge_split
 
 
 @dataclass(frozen=True)

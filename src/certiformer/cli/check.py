@@ -141,10 +141,11 @@ def _describe(verdict: Verdict, directory: str, seconds: float, terminal: Termin
 
 def _recorded_program(verdict: Verdict, terminal: Terminal) -> None:
     """The target as it was recorded, where it is too long for the sentence."""
-    from certiformer.target.anything import programs_of
+    from certiformer.kernel.target import FunctionOnBox
+    from certiformer.target.show import formula
 
-    if verdict.claim is None:
+    if verdict.claim is None or not isinstance(verdict.claim.target, FunctionOnBox):
         return
-    lines = [line for text in programs_of(verdict.claim.target) for line in text.splitlines()]
+    lines = [line for text in formula(verdict.claim.target.program) for line in text.splitlines()]
     if sum(map(len, lines)) > 400:
         terminal.listing("program", lines)

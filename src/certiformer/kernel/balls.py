@@ -120,10 +120,7 @@ class Box:
 
 
 class Ends(Protocol):
-    """A box as text (`bounds`) and as constant programs (`ends`), one pair an axis."""
-
-    @property
-    def bounds(self) -> tuple[tuple[str, str], ...]: ...
+    """A box as constant programs, one pair an axis."""
 
     def ends(self) -> list[tuple[Program, Program]]: ...
 
@@ -133,9 +130,9 @@ class BallDomain:
 
     def __init__(self, domain: Ends):
         self.ends = [tuple(fold(end, [ZERO], ConstantAlgebra())[0] for end in pair) for pair in domain.ends()]
-        for (low, high), texts in zip(self.ends, domain.bounds, strict=True):
+        for axis, (low, high) in enumerate(self.ends, 1):
             if not (low.is_finite() and high.is_finite() and low < high):
-                raise BadInput(f"the interval [{texts[0]}, {texts[1]}] of the domain is empty, reversed or infinite")
+                raise BadInput(f"the interval of axis {axis} of the box is empty, reversed or infinite")
 
     @property
     def dimension(self) -> int:

@@ -16,19 +16,12 @@ from certiformer.kernel.balls import BallDomain, working_precision
 from certiformer.kernel.certificate import Certificate, certificate_in
 from certiformer.kernel.files import BASIS, CIRCUIT, CONFIG, LEAVES, MODEL, PROGRAM, TARGET, digest
 from certiformer.kernel.network import Network
+from certiformer.kernel.numbers import exact_text, positive
 from certiformer.kernel.points import FiniteProblem, PointNetwork
 from certiformer.kernel.problem import Function, Problem, ProgramFunction
 from certiformer.kernel.refusal import Refused
+from certiformer.kernel.target import FunctionOnBox, Meaning, TeacherOnBox, read_target
 from certiformer.kernel.weights import Tensor, read_model
-from certiformer.target import (
-    AnyTarget,
-    FiniteTarget,
-    Target,
-    Teacher,
-    any_target_from_text,
-    parse_epsilon,
-    sentence_of,
-)
 
 SEALED = (MODEL, CONFIG, TARGET, LEAVES)
 SEALED_PROGRAM = (MODEL, CONFIG, PROGRAM, CIRCUIT)
@@ -39,14 +32,14 @@ class Claim:
     """The claim of a run folder: certificate, target, epsilon, leaves, and the functions in balls."""
 
     certificate: Certificate
-    target: AnyTarget
+    target: Meaning
     epsilon: Fraction
     leaves: bytes
     problem: Problem | FiniteProblem
 
     def sentence(self) -> str:
         """The claim in one plain sentence."""
-        return sentence_of(self.target, self.certificate.epsilon)
+        return self.target.sentence(exact_text(self.epsilon))
 
 
 @dataclass(frozen=True)
@@ -80,14 +73,13 @@ def read_claim(files: Mapping[str, bytes]) -> Claim | ProgramClaim:
     if compiled:
         model = read_model(contents[CONFIG], contents[MODEL])
         return ProgramClaim(certificate, *model, contents[PROGRAM], contents[CIRCUIT])
-    target = any_target_from_text(contents[TARGET].decode("utf-8", errors="replace"))
-    config, tensors = read_model(contents[CONFIG], contents[MODEL])
+    target, network = read_target(contents[TARGET]), read_model(contents[CONFIG], contents[MODEL])
     problem = (
-        _finite(target, PointNetwork(config, tensors))
-        if isinstance(target, FiniteTarget)
-        else _on_box(target, Network(config, tensors))
+        _on_box(target, Network(*network))
+        if isinstance(target, FunctionOnBox | TeacherOnBox)
+        else _finite(target, PointNetwork(*network))
     )
-    return Claim(certificate, target, parse_epsilon(certificate.epsilon), contents[LEAVES], problem)
+    return Claim(certificate, target, positive(certificate.epsilon), contents[LEAVES], problem)
 
 
 def content(files: Mapping[str, bytes], name: str) -> bytes:
@@ -97,8 +89,8 @@ def content(files: Mapping[str, bytes], name: str) -> bytes:
     return files[name]
 
 
-def _on_box(target: Target | Teacher, network: Network) -> Problem:
-    domain = BallDomain(target.domain)
+def _on_box(target: FunctionOnBox | TeacherOnBox, network: Network) -> Problem:
+    domain = BallDomain(target.box)
     if network.config["input"]["kind"] != "continuous":
         raise Refused("the transformer reads token ids, the target numbers from a box")
     right = _right(target)
@@ -109,17 +101,17 @@ def _on_box(target: Target | Teacher, network: Network) -> Problem:
     return Problem(as_prototypes(network) or network, right, domain)
 
 
-def _right(target: Target | Teacher) -> Function:
+def _right(target: FunctionOnBox | TeacherOnBox) -> Function:
     """The target in balls: a program, or a teacher's weights read like those of the transformer itself."""
-    if isinstance(target, Target):
+    if isinstance(target, FunctionOnBox):
         return ProgramFunction(target.program)
     teacher = Network(*read_model(target.config, target.tensors))
-    if teacher.config["input"]["kind"] != "continuous" or teacher.dimension != target.domain.dimension:
+    if teacher.config["input"]["kind"] != "continuous" or teacher.dimension != len(target.box.pairs):
         raise Refused("the teacher does not read numbers from the box of the claim")
     return teacher
 
 
-def _finite(target: FiniteTarget, network: PointNetwork) -> FiniteProblem:
+def _finite(target: Any, network: PointNetwork) -> FiniteProblem:
     if network.config["input"]["kind"] != target.kind:
         raise Refused(f"the transformer reads {network.config['input']['kind']} inputs, the target {target.kind} ones")
     if (network.dimension, network.outputs) != (target.inputs, target.outputs):

@@ -14,7 +14,7 @@ from certiformer.errors import BadInput
 DIGITS = 9  # of a number that is rounded
 LONGEST = 20  # digits of an exact decimal that a sentence still shows
 _PLAIN = range(-4, 16)  # powers of ten of the first digit that are written without an exponent
-_EXACT = re.compile(r"-?[0-9]+(/[1-9][0-9]*|(\.[0-9]+)?([eE][+-]?[0-9]{1,4})?)", re.ASCII)
+DECIMAL = re.compile(r"-?[0-9]+(/[1-9][0-9]*|(\.[0-9]+)?([eE][+-]?[0-9]{1,4})?)", re.ASCII)
 
 
 def exact(text: str) -> Fraction:
@@ -23,9 +23,17 @@ def exact(text: str) -> Fraction:
     >>> exact("1e-3"), exact("2/3")
     (Fraction(1, 1000), Fraction(2, 3))
     """
-    if len(text) > 4_000 or not _EXACT.fullmatch(text):
+    if len(text) > 4_000 or not DECIMAL.fullmatch(text):
         raise BadInput(f"{text[:40]!r} is not an exact number of a certificate")
     return Fraction(text)
+
+
+def positive(text: str) -> Fraction:
+    """An exact number of a certificate that is more than zero."""
+    value = exact(text)
+    if value <= 0:
+        raise BadInput(f"{text[:40]!r} is not a positive number")
+    return value
 
 
 def decimal_text(value: Fraction | float, *, up: bool, digits: int = DIGITS) -> str:
@@ -46,7 +54,7 @@ def exact_text(value: Fraction | float) -> str:
     '3602879701896397/2^55 (about 0.1)'
     """
     exact = Fraction(value)
-    short = _short(exact)
+    short = short_text(exact)
     if short is not None:
         return short
     top, bottom = exact.numerator, exact.denominator
@@ -73,7 +81,7 @@ def range_text(values: list[Fraction]) -> str:
     ('0.125', 'between 0.333333333 and 0.333333334')
     """
     least, most = min(values), max(values)
-    short = _short(least) if least == most else None
+    short = short_text(least) if least == most else None
     return short or f"between {rounded_text(least, up=False)} and {rounded_text(most, up=True)}"
 
 
@@ -96,8 +104,8 @@ def _rounded(exact: Fraction, up: bool, digits: int) -> Decimal:
     return context.divide(Decimal(exact.numerator), Decimal(exact.denominator)).normalize(context)
 
 
-def _short(exact: Fraction) -> str | None:
-    """The exact decimal, if it has at most `LONGEST` digits."""
+def short_text(exact: Fraction) -> str | None:
+    """The exact decimal of a number, if it has at most `LONGEST` digits."""
     context = Context(prec=LONGEST)
     quotient = context.divide(Decimal(exact.numerator), Decimal(exact.denominator)).normalize(context)
     return _pointed(quotient) if Fraction(quotient) == exact else None

@@ -13,11 +13,10 @@ are the same real number; the sums are kept in balls.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Protocol
 
 from flint import arb, arb_mat
 
@@ -28,9 +27,8 @@ from certiformer.kernel.forward import node_value
 from certiformer.kernel.network import Network
 from certiformer.kernel.refusal import Refused
 from certiformer.kernel.stream import Stream
+from certiformer.kernel.target import Row, Rows
 from certiformer.kernel.taylor import table, value_ball
-
-Row = tuple[Fraction, ...]
 
 
 class PointNetwork(Network):
@@ -135,18 +133,6 @@ class Bundle:
             out[c] = out[c] + s * slopes[sure] - offsets[sure]
             for i in range(sure, possible):
                 out[c] = out[c] + weights[i] * (s - self.thresholds[i]).nonnegative_part()
-
-
-class Rows(Protocol):
-    """A finite list of inputs, each with the outputs that are wanted for it."""
-
-    @property
-    def count(self) -> int: ...
-
-    @property
-    def rows(self) -> Iterable[tuple[Row, Row]]: ...
-
-    def find(self, point: Row) -> Row | None: ...
 
 
 @dataclass(frozen=True)

@@ -16,13 +16,24 @@ from flint import arb
 from certiformer.errors import BadInput
 from certiformer.kernel.axioms import axiom
 from certiformer.kernel.balls import ZERO, ball, larger
+from certiformer.kernel.numbers import positive
 from certiformer.kernel.points import FiniteProblem
 from certiformer.kernel.problem import Problem, select
 from certiformer.kernel.programs import Program
 from certiformer.kernel.refusal import Refused
 from certiformer.kernel.split import split
-from certiformer.kernel.steps import Boxes, Finite, Inner, Margin, Node, Outputs, Split, Theorem, Triangle, rule_name
-from certiformer.target import parse_epsilon
+from certiformer.kernel.steps import (
+    Boxes,
+    Finite,
+    Inner,
+    Margin,
+    Node,
+    Outputs,
+    Split,
+    Theorem,
+    Triangle,
+    rule_name,
+)
 
 BoxProver = Callable[[Boxes, Problem, tuple[int, ...], arb], arb]
 MAX_ROWS = 1_000_000
@@ -31,7 +42,7 @@ MAX_ROWS = 1_000_000
 def stated_bound(node: Node) -> arb:
     """The bound a node claims, as a ball of its exact decimal text."""
     try:
-        return ball(parse_epsilon(node.bound)).lower()
+        return ball(positive(node.bound)).lower()
     except BadInput as error:
         raise Refused(f"the bound {node.bound!r} of a proof node is not a positive number: {error}") from None
 

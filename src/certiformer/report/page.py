@@ -7,6 +7,7 @@ from fractions import Fraction
 from html import escape
 from typing import Any
 
+from certiformer.kernel.target import LONGEST_FORMULA
 from certiformer.report.attention import attention
 from certiformer.report.curves import curves, steps
 from certiformer.report.maps import colour_map
@@ -16,7 +17,7 @@ from certiformer.report.sizes import candidate_table, size_facts, size_plot
 from certiformer.report.style import CSS
 from certiformer.report.wording import NOT_CLAIMED, NOT_CLAIMED_OF_ROWS, RECORDED, meaning, verdict
 from certiformer.target import parse_epsilon
-from certiformer.target.sentence import LONGEST_FORMULA, claim_sentence, epsilon_text
+from certiformer.target.anything import epsilon_text
 
 _DRAW = {"curves": curves, "steps": steps, "map": colour_map, "attention": attention, "sizes": size_plot}
 _ABOUT_THE_TRANSFORMER = ("sizes", "attention")
@@ -66,9 +67,7 @@ def _section(title: str, content: str) -> str:
 def _claim(data: dict[str, Any]) -> str:
     word = verdict(data["outcome"], data["level"], data["checked"])
     formulas = data["formulas"]
-    sentence = data.get("sentence") or claim_sentence(
-        data["variables"], data["outputs"], data["domain"], formulas, data["epsilon"]
-    )
+    sentence = data["sentence"]
     if data["outcome"] in ("refuted", "invalid", "undecided"):
         sentence = f"The claim was: {sentence[0].lower()}{sentence[1:]}"
     parts = [f'<span class="badge">{escape(word)}</span>', f'<p class="sentence">{escape(sentence)}</p>']

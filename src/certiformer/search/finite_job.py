@@ -25,7 +25,7 @@ from certiformer.model.store import tensors_to_bytes
 from certiformer.search import folder as folders
 from certiformer.search.run import Run, versions
 from certiformer.search.run_error import ASSUMPTIONS as RUN_ASSUMPTIONS
-from certiformer.target import FiniteTarget, SequenceMap
+from certiformer.target import FiniteTarget, SequenceMap, any_target_to_text
 
 EPSILON = "1e-6"  # unless the user says otherwise
 ASSUMPTIONS = ("python-flint's balls contain the exact results of their operations",)
@@ -61,8 +61,8 @@ class FiniteJob:
             return Run(model, self.target, certificate, b"", kept, notes=(*notes, *self.notes))
 
     def _request(self) -> str:
-        keys = {"target": self.target.to_text(), "epsilon": self.text, "method": self.method, "details": self.details}
-        return digest(canonical(keys))
+        keys = {"target": any_target_to_text(self.target), "epsilon": self.text, "method": self.method}
+        return digest(canonical({**keys, "details": self.details}))
 
     def _settle(
         self, place: Workplace, model: Transformer, proof: Node, witness: Witness | None, seconds: dict[str, float]
@@ -70,7 +70,7 @@ class FiniteJob:
         """Write the files into the new folder, ask the checker, and record what it said."""
         staging = place.fresh()
         config, tensors = model.config.to_bytes(), tensors_to_bytes(model)
-        seals = folders.write_inputs(staging, config, tensors, self.target.to_text().encode(), b"")
+        seals = folders.write_inputs(staging, config, tensors, any_target_to_text(self.target).encode(), b"")
         witness = self._proved(witness, config, tensors)
         certificate = Certificate(
             self.text,

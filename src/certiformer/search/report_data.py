@@ -16,7 +16,7 @@ from certiformer.search.report_attention import attention_picture
 from certiformer.search.report_pictures import anchor, depth_pictures, error_pictures, leaf_depths, middle
 from certiformer.search.report_sizes import size_picture
 from certiformer.search.run import Run
-from certiformer.target import Target, sentence_of
+from certiformer.target import sentence_of
 from certiformer.target.anything import programs_of
 from certiformer.theorem import find
 
@@ -24,9 +24,8 @@ from certiformer.theorem import find
 def report_data(run: Run, *, checked: bool) -> dict[str, Any]:
     """The data of the report; `checked` says whether the caller has just seen the checker accept."""
     certificate, target, model = run.certificate, run.target, run.model
-    special = {} if isinstance(target, Target) else {"sentence": sentence_of(target, certificate.epsilon)}
     return {
-        **special,
+        "sentence": sentence_of(target, certificate.epsilon),
         "source": target.source,
         "variables": target.domain.dimension,
         "outputs": target.outputs,

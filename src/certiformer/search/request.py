@@ -15,6 +15,7 @@ from certiformer.construct.method import Layout, Shape
 from certiformer.construct.program_values import as_numpy
 from certiformer.errors import BadInput
 from certiformer.kernel.balls import BallDomain
+from certiformer.kernel.numbers import DECIMAL
 from certiformer.model import Transformer, from_bytes, load
 from certiformer.model.store import tensors_to_bytes
 from certiformer.target import Target, Teacher, parse_domain, parse_epsilon, parse_formula
@@ -109,12 +110,18 @@ def teacher_model(teacher: Teacher) -> Transformer:
 
 
 def read_epsilon(eps: str | float | Fraction) -> tuple[str, Fraction]:
-    """Epsilon as the text that is stored and its exact value; a float means its shortest decimal."""
+    """Epsilon as the text that is stored and its exact value; a float means its shortest decimal.
+
+    Stored is the text of the user where it is a decimal or a fraction, else the fraction that an expression stands for.
+
+    >>> read_epsilon("1e-3"), read_epsilon("2*1e-7")
+    (('1e-3', Fraction(1, 1000)), ('1/5000000', Fraction(1, 5000000)))
+    """
     text = repr(float(eps)) if isinstance(eps, float) else str(eps).strip()
     value = parse_epsilon(text)
     if value > LARGEST:
         raise BadInput(f"epsilon is at most {LARGEST:g}")
-    return text, value
+    return (text if DECIMAL.fullmatch(text) else str(value)), value
 
 
 def read_shape(

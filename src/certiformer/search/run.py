@@ -19,8 +19,7 @@ from certiformer.kernel.numbers import json_number
 from certiformer.kernel.steps import rules_used
 from certiformer.model import Transformer, from_bytes
 from certiformer.target import Target, Teacher, any_target_from_text, formula
-from certiformer.target.anything import place_of
-from certiformer.target.sentence import epsilon_text
+from certiformer.target.anything import epsilon_text, place_of
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,9 @@ from fractions import Fraction
 from pathlib import Path
 
 from certiformer.errors import BadInput
+from certiformer.kernel.meanings.sequence_maps import Row
 from certiformer.target import Table
 from certiformer.target.csv_file import read_rows
-from certiformer.target.table import Row
 
 _NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,3})?|[+-]?[0-9]+/[0-9]*[1-9][0-9]*")
 _LONGEST = 1_000  # characters of one number

@@ -1,40 +1,41 @@
-"""Whatever a run folder may claim something about: a function or a transformer on a box, or a finite set of rows.
+"""What a claim is about, in words, whatever it is: the words of the kernel, for what has not been written to a file.
 
-One reader and one sentence for all of them, so that the checker, the report and the command line agree.
 Standard library only.
 """
 
 from __future__ import annotations
 
-from certiformer.kernel.meanings.sequence_maps import SequenceMap
+from certiformer.kernel.numbers import exact_text
+from certiformer.kernel.target import FunctionOnBox, Table, TeacherOnBox
 from certiformer.target.domain import Target
-from certiformer.target.files import target_from_text, target_to_text
-from certiformer.target.sentence import claim_sentence, epsilon_text
+from certiformer.target.files import AnyTarget
+from certiformer.target.parse import parse_epsilon
 from certiformer.target.show import formula
-from certiformer.target.table import Table, finite_from_text
-from certiformer.target.teacher import Teacher, teacher_from_text
-
-AnyTarget = Target | Teacher | Table | SequenceMap
+from certiformer.target.teacher import Teacher
 
 
-def any_target_from_text(text: str | bytes) -> AnyTarget:
-    """Read `target.json` of any kind."""
-    return teacher_from_text(text) or finite_from_text(text) or target_from_text(text)
+def epsilon_text(text: str) -> str:
+    """A tolerance as every sentence says it: the exact number that the text stands for, not the text.
 
-
-def any_target_to_text(target: AnyTarget) -> str:
-    """The canonical content of `target.json`."""
-    return target_to_text(target) if isinstance(target, Target) else target.to_text()
+    >>> epsilon_text("1/100"), epsilon_text("2*1e-7")
+    ('0.01', '2e-7')
+    """
+    return exact_text(parse_epsilon(text))
 
 
 def sentence_of(target: AnyTarget, epsilon: str) -> str:
-    """The claim in one plain sentence."""
-    if isinstance(target, SequenceMap):
-        return target.sentence(epsilon_text(epsilon))
-    if isinstance(target, Table | Teacher):
-        return target.sentence(epsilon)
-    sizes = target.domain.dimension, len(target.program.outputs)
-    return claim_sentence(*sizes, target.domain.exactly, formula(target.program), epsilon)
+    """The claim in one plain sentence.
+
+    >>> from certiformer.target import parse_domain, parse_formula
+    >>> sentence_of(Target("x1*x1", parse_formula("x1*x1"), parse_domain("[0, 1]")), "0.1")
+    "At every real point x1 of [0, 1], the transformer's output differs from x1**2 by at most 0.1."
+    """
+    if isinstance(target, Target):
+        return FunctionOnBox(target.program, target.domain.closed).sentence(epsilon_text(epsilon))
+    if isinstance(target, Teacher):
+        told = TeacherOnBox(target.config, target.tensors, target.domain.closed, target.outputs)
+        return told.sentence(epsilon_text(epsilon))
+    return target.sentence(epsilon_text(epsilon))
 
 
 def place_of(target: AnyTarget) -> str:

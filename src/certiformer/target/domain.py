@@ -16,8 +16,8 @@ from functools import partial
 from typing import Any
 
 from certiformer.errors import BadInput
-from certiformer.kernel.numbers import exact_text
 from certiformer.kernel.programs import NAMED_CONSTANTS, Program, fold, rational
+from certiformer.kernel.target import Ends
 
 LARGEST_END = 1e300  # float64 search needs room for sums and squares of differences beyond the ends
 
@@ -42,7 +42,12 @@ class Domain:
         >>> Domain((("0.10", "(2)*pi"), ("0", "1/8e10"))).exactly
         '[0.1, 2*pi] x [0, 1.25e-11]'
         """
-        return " x ".join(f"[{_end_text(low)}, {_end_text(high)}]" for low, high in self.ends())
+        return str(self.closed)
+
+    @property
+    def closed(self) -> Ends:
+        """The box as the kernel knows it, without the text of its ends."""
+        return Ends(tuple(self.ends()))
 
     def ends(self) -> list[tuple[Program, Program]]:
         """The constant programs of both ends of every axis, for any algebra to enclose."""
@@ -87,14 +92,6 @@ class Target:
     def outputs(self) -> int:
         """How many numbers the target gives."""
         return len(self.program.outputs)
-
-
-def _end_text(program: Program) -> str:
-    from certiformer.target.show import formula
-
-    constant = program.nodes[-1][1] if len(program.nodes) == 1 else None
-    exact = constant is not None and constant not in NAMED_CONSTANTS
-    return exact_text(rational(str(constant))) if exact else formula(program)[0]
 
 
 def _float_value(program: Program, text: str) -> float:

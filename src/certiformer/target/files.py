@@ -1,66 +1,75 @@
-"""The file `target.json`: source text, program, box and norm of a claim, in one canonical form.
+"""`target.json`: what a run folder may claim something about, written as canonical bytes and read back for people.
 
-Reading is strict: unknown, missing or repeated keys, wrong types, and anything outside the closed language are refused,
-because a reader that guesses would let two programs understand one file differently.
+What a file means is decided by `kernel.target`. Here the texts of the user, which it carries beside its exact parts, are
+read as well, and a file whose texts say something else than its exact parts is refused.
 Standard library only.
 """
 
 from __future__ import annotations
 
+import base64
 import json
-from typing import Any
 
 from certiformer.errors import BadInput
-from certiformer.kernel.programs import MAX_INPUTS, Program
+from certiformer.kernel import target as kernel
+from certiformer.kernel.meanings.description import canonical_text
+from certiformer.kernel.meanings.sequence_maps import SequenceMap
+from certiformer.kernel.target import Table
 from certiformer.target.domain import Domain, Target
+from certiformer.target.teacher import Teacher
 from certiformer.target.tokens import MAX_TEXT
 
-FORMAT = "certiformer-target-1"
-NORM = "max"  # the largest absolute error over all outputs and all points of the box
-_KEYS = {"format", "source", "program", "domain", "norm"}
+FiniteTarget = Table | SequenceMap
+AnyTarget = Target | Teacher | FiniteTarget
 
 
-def target_to_text(target: Target) -> str:
-    """The canonical content of `target.json`: equal targets give equal bytes."""
-    data = {
-        "format": FORMAT,
-        "source": target.source,
-        "program": target.program.to_json(),
-        "domain": [list(pair) for pair in target.domain.bounds],
-        "norm": NORM,
-    }
-    return json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=True) + "\n"
+def any_target_to_text(target: AnyTarget) -> str:
+    """The canonical content of `target.json`: equal targets give equal bytes.
+
+    >>> from fractions import Fraction
+    >>> any_target_to_text(Table("demo", "continuous", (((Fraction(1, 10),), (Fraction(2),)),)))
+    '{"format":"certiformer-table-1","kind":"continuous","norm":"max","rows":[[["1/10"],["2"]]],"source":"demo"}\\n'
+    """
+    if isinstance(target, SequenceMap):
+        return target.to_text()
+    data = {"source": target.source, "norm": kernel.NORM}
+    if isinstance(target, Table):
+        rows = [[[str(x) for x in part] for part in row] for row in target.rows]
+        return canonical_text({**data, "format": kernel.TABLE, "kind": target.kind, "rows": rows})
+    data |= {"domain": [list(pair) for pair in target.domain.bounds], "ends": target.domain.closed.to_json()}
+    if isinstance(target, Target):
+        return canonical_text({**data, "format": kernel.FUNCTION, "program": target.program.to_json()})
+    tensors = base64.b64encode(target.tensors).decode("ascii")
+    return canonical_text({**data, "format": kernel.TEACHER, "config": target.config.decode(), "tensors": tensors})
 
 
-def target_from_text(text: str | bytes) -> Target:
-    """Read the content of `target.json`; the inverse of `target_to_text`."""
-    try:
-        data = json.loads(text, object_pairs_hook=_no_repeated_key)
-    except (ValueError, RecursionError):
-        raise BadInput("target.json is not valid JSON") from None
-    if not isinstance(data, dict) or set(data) != _KEYS:
-        raise BadInput(f"target.json must have exactly the keys {', '.join(sorted(_KEYS))}")
-    if data["format"] != FORMAT or data["norm"] != NORM:
-        raise BadInput(f"target.json must be of format {FORMAT!r} with norm {NORM!r}")
-    if not isinstance(data["source"], str):
-        raise BadInput("the source in target.json is not text")
-    target = Target(data["source"], Program.from_json(data["program"]), _domain(data["domain"]))
-    target.domain.check()
+def any_target_from_text(text: str | bytes) -> AnyTarget:
+    """Read the content of `target.json`; the inverse of `any_target_to_text`."""
+    raw = text.encode() if isinstance(text, str) else text
+    meaning = kernel.read_target(raw)
+    if isinstance(meaning, kernel.FunctionOnBox | kernel.TeacherOnBox):
+        data = json.loads(raw)
+        domain = _domain(data["domain"])
+        target = (
+            Target(data["source"], meaning.program, domain)
+            if isinstance(meaning, kernel.FunctionOnBox)
+            else Teacher(data["source"], meaning.config, meaning.tensors, domain)
+        )
+        domain.check()
+    elif isinstance(meaning, FiniteTarget):
+        target = meaning
+    else:
+        raise BadInput("target.json is about something that is not known here")
+    # No second spelling of a number, and no text of the user that means another box than the exact ends.
+    if any_target_to_text(target).encode() != raw:
+        raise BadInput("target.json is not in its canonical form, or its texts contradict its exact parts")
     return target
 
 
-def _domain(data: Any) -> Domain:
-    pairs = data if isinstance(data, list) and 1 <= len(data) <= MAX_INPUTS else []
-    for pair in pairs:
-        if not (isinstance(pair, list) and len(pair) == 2 and all(isinstance(end, str) for end in pair)):
-            pairs = []
-    if not pairs or any(len(end) > MAX_TEXT for pair in pairs for end in pair):
+def _domain(pairs: object) -> Domain:
+    if not isinstance(pairs, list) or not pairs:
         raise BadInput("the domain in target.json is not a list of pairs of texts")
+    for pair in pairs:
+        if not (isinstance(pair, list) and len(pair) == 2 and all(type(e) is str and len(e) <= MAX_TEXT for e in pair)):
+            raise BadInput("the domain in target.json is not a list of pairs of texts")
     return Domain(tuple((low, high) for low, high in pairs))
-
-
-def _no_repeated_key(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    data = dict(pairs)
-    if len(data) != len(pairs):
-        raise ValueError("repeated key")
-    return data

@@ -28,7 +28,7 @@ from certiformer.kernel.balls import ZERO, Box
 from certiformer.kernel.problem import Function, Problem, ProgramFunction
 from certiformer.kernel.refusal import Refused
 from certiformer.kernel.taylor import value_ball
-from certiformer.target import additive_split
+from certiformer.target.split import additive_split
 
 
 def split(problem: Problem) -> tuple[list[Problem], arb]:

@@ -1,0 +1,238 @@
+"""What a claim about a function, a transformer or a list is about: `target.json`, read from its bytes, and said in words.
+
+| format | what the transformer T is compared with | where |
+|---|---|---|
+| `certiformer-target-2` | a program, in the closed language of `kernel.programs` | on a box |
+| `certiformer-teacher-2` | a stored transformer: its configuration and, in base64, its weights | on a box |
+| `certiformer-table-1` | the outputs of its rows, exact rationals | at its rows |
+| the names of `SEQUENCES` | a map on sequences; the module that says what it means is loaded by name | everywhere |
+
+The ends of a box are programs without variables (`ends`). What else such a file says, the text that a user wrote (`source`)
+and the ends as they were written (`domain`), is for people: nothing here depends on it, and no sentence repeats it.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from importlib import import_module
+from typing import Any, Protocol
+
+from certiformer.errors import BadInput
+from certiformer.kernel.files import TARGET, parse_json
+from certiformer.kernel.formula import constant_text, expression
+from certiformer.kernel.programs import MAX_CONSTANT_BITS, MAX_INPUTS, Program, fits
+
+FUNCTION, TEACHER, TABLE = "certiformer-target-2", "certiformer-teacher-2", "certiformer-table-1"
+SEQUENCES = ("certiformer-count-1", "certiformer-histogram-1", "certiformer-induction-1", "certiformer-sort-1")
+NORM = "max"  # the largest absolute error over all outputs and all points
+MAX_NUMBERS = 20_000_000  # of a table
+LONGEST_FORMULA = 400  # characters that still read as part of a sentence
+_LONGEST_NUMBER = 2_600  # 4096 bits are 1,234 decimal digits, in numerator and denominator
+_RATIONAL = re.compile(r"-?[0-9]+(/[1-9][0-9]*)?")
+
+
+@dataclass(frozen=True)
+class Ends:
+    """A box, as the closed programs of the ends of its axes."""
+
+    pairs: tuple[tuple[Program, Program], ...]
+
+    def ends(self) -> list[tuple[Program, Program]]:
+        return list(self.pairs)
+
+    def __str__(self) -> str:
+        return " x ".join(f"[{', '.join(constant_text(end, LONGEST_FORMULA) for end in pair)}]" for pair in self.pairs)
+
+    def to_json(self) -> list[list[list]]:
+        """Each end as the list of its nodes, the last of which is its value."""
+        return [[[list(node) for node in end.nodes] for end in pair] for pair in self.pairs]
+
+
+@dataclass(frozen=True)
+class FunctionOnBox:
+    """A program on a box."""
+
+    program: Program
+    box: Ends
+
+    def sentence(self, tolerance: str) -> str:
+        """The claim in one plain sentence, with the tolerance as sentences write it."""
+        variables, outputs = len(self.box.pairs), len(self.program.outputs)
+        point = "x1" if variables == 1 else "(x1, x2)" if variables == 2 else f"(x1, ..., x{variables})"
+        one = outputs == 1
+        what = "the transformer's output differs" if one else f"each of the transformer's {outputs} outputs differs"
+        texts = [expression(self.program.select(o), LONGEST_FORMULA) for o in range(outputs)]
+        text = "" if None in texts else ", ".join(filter(None, texts))
+        long = not text or len(text) > LONGEST_FORMULA
+        shown = "the recorded program" if long else text if one else f"[{text}]"
+        return f"At every real point {point} of {self.box}, {what} from {shown} by at most {tolerance}."
+
+
+@dataclass(frozen=True)
+class TeacherOnBox:
+    """A stored transformer, to be read like the one that is compared with it, on a box."""
+
+    config: bytes
+    tensors: bytes
+    box: Ends
+    outputs: int
+
+    def sentence(self, tolerance: str) -> str:
+        """The claim in one plain sentence."""
+        what = "output differs" if self.outputs == 1 else f"{self.outputs} outputs each differ"
+        return f"At every point of {self.box}, the transformer's {what} from the teacher's by at most {tolerance}."
+
+
+Row = tuple[Fraction, ...]
+
+
+class Rows(Protocol):
+    """A finite list of inputs, each with the outputs that are wanted for it."""
+
+    @property
+    def inputs(self) -> int: ...
+
+    @property
+    def outputs(self) -> int: ...
+
+    @property
+    def count(self) -> int: ...
+
+    @property
+    def rows(self) -> Iterable[tuple[Row, Row]]: ...
+
+    def find(self, point: Row) -> Row | None: ...
+
+    def sentence(self, tolerance: str, /) -> str: ...
+
+
+@dataclass(frozen=True)
+class Table:
+    """N rows (inputs, outputs) of exact numbers; `kind` is that of the transformer's input, `continuous` or `ids`."""
+
+    source: str
+    kind: str
+    rows: tuple[tuple[Row, Row], ...]
+
+    def __post_init__(self) -> None:
+        if self.kind not in ("continuous", "ids") or not self.rows:
+            raise BadInput("a table has at least one row, of the kind continuous or ids")
+        if not self.inputs or not self.outputs or len(self.rows) * (self.inputs + self.outputs) > MAX_NUMBERS:
+            raise BadInput(f"a table has inputs, outputs and at most {MAX_NUMBERS:,} numbers")
+        seen: dict[Row, int] = {}
+        for number, (inputs, outputs) in enumerate(self.rows, 1):
+            if len(inputs) != self.inputs or len(outputs) != self.outputs:
+                raise BadInput(f"row {number} of the table has another length than row 1")
+            if self.kind == "ids" and any(x.denominator != 1 or x < 0 for x in inputs):
+                raise BadInput(f"row {number} of the table holds a token that is not 0, 1, 2, ...")
+            if not all(map(fits, inputs + outputs)):
+                raise BadInput(f"row {number} of the table has a number of more than {MAX_CONSTANT_BITS} binary digits")
+            if seen.setdefault(inputs, number) != number:
+                raise BadInput(f"rows {seen[inputs]} and {number} of the table have the same inputs")
+
+    @property
+    def inputs(self) -> int:
+        return len(self.rows[0][0])
+
+    @property
+    def outputs(self) -> int:
+        return len(self.rows[0][1])
+
+    @property
+    def count(self) -> int:
+        return len(self.rows)
+
+    def find(self, point: Row) -> Row | None:
+        """The outputs wanted at a point, or None when it is not a row."""
+        return next((outputs for inputs, outputs in self.rows if inputs == point), None)
+
+    def sentence(self, tolerance: str) -> str:
+        """The claim in one sentence."""
+        what = "output differs" if self.outputs == 1 else f"{self.outputs} outputs each differ"
+        rows = "the one row" if self.count == 1 else f"every one of the {self.count:,} rows"
+        return f"For {rows} of the table, the transformer's {what} from the recorded value by at most {tolerance}."
+
+
+Meaning = FunctionOnBox | TeacherOnBox | Rows
+
+
+def read_target(raw: bytes) -> Meaning:
+    """What the bytes of a `target.json` say; every entry is one of its format, of the right type and in range."""
+    data = parse_json(raw, TARGET)
+    form = data.get("format") if isinstance(data, dict) else None
+    if form in SEQUENCES:
+        return import_module("certiformer.kernel.meanings.sequence_maps").map_from_data(data)
+    names = {
+        FUNCTION: {"program", "domain", "ends"},
+        TEACHER: {"config", "tensors", "domain", "ends"},
+        TABLE: {"kind", "rows"},
+    }.get(form if isinstance(form, str) else "")
+    if names is None:
+        raise BadInput(f"target.json has no format that is known here: {str(form)[:40]!r}")
+    if set(data) != names | {"format", "norm", "source"} or data["norm"] != NORM or type(data["source"]) is not str:
+        raise BadInput(f"target.json does not have exactly the keys of {form}: {', '.join(sorted(names))}")
+    if form == TABLE:
+        return _table(data)
+    box = _box(data["ends"])
+    if form == FUNCTION:
+        program = Program.from_json(data["program"])
+        if program.inputs != len(box.pairs):
+            raise BadInput(f"the box has {len(box.pairs)} axes but the target has {program.inputs} variables")
+        return FunctionOnBox(program, box)
+    return _teacher(data, box)
+
+
+def _box(data: Any) -> Ends:
+    if not isinstance(data, list) or not 1 <= len(data) <= MAX_INPUTS:
+        raise BadInput(f"the box in target.json does not have 1 to {MAX_INPUTS} axes")
+    if any(not isinstance(pair, list) or len(pair) != 2 for pair in data):
+        raise BadInput("an axis of the box in target.json does not have two ends")
+    return Ends(tuple((_end(low), _end(high)) for low, high in data))
+
+
+def _end(nodes: Any) -> Program:
+    if not isinstance(nodes, list) or not nodes:
+        raise BadInput("an end of the box in target.json is not a list of operations")
+    end = Program.from_json({"inputs": 1, "nodes": nodes, "outputs": [len(nodes) - 1]})
+    if any(node[0] == "var" for node in end.nodes):
+        raise BadInput("an end of the box in target.json is not a constant: it reads a variable")
+    return end
+
+
+def _teacher(data: dict[str, Any], box: Ends) -> TeacherOnBox:
+    if type(data["config"]) is not str or type(data["tensors"]) is not str:
+        raise BadInput("the teacher in target.json has an entry of the wrong type")
+    try:
+        tensors = base64.b64decode(data["tensors"], validate=True)
+    except (binascii.Error, ValueError):
+        raise BadInput("the teacher's weights in target.json are not valid base64") from None
+    config = parse_json(data["config"].encode(), "the teacher's configuration")
+    try:
+        outputs = config["outputs"] * (config["input"]["tokens"] if config["readout"]["kind"] == "all" else 1)
+        if type(outputs) is not int:
+            raise TypeError
+    except (KeyError, TypeError):
+        raise BadInput("the teacher's configuration is not that of a transformer") from None
+    return TeacherOnBox(data["config"].encode(), tensors, box, outputs)
+
+
+def _table(data: dict[str, Any]) -> Table:
+    rows = data["rows"]
+    if type(data["kind"]) is not str or type(rows) is not list:
+        raise BadInput("target.json has a table that is not a list of rows")
+    for row in rows:
+        if not (isinstance(row, list) and len(row) == 2 and all(isinstance(part, list) for part in row)):
+            raise BadInput("a row of target.json is not a pair of lists")
+    return Table(data["source"], data["kind"], tuple((_numbers(row[0]), _numbers(row[1])) for row in rows))
+
+
+def _numbers(texts: list[Any]) -> Row:
+    for text in texts:
+        if type(text) is not str or len(text) > _LONGEST_NUMBER or not _RATIONAL.fullmatch(text):
+            raise BadInput(f"{str(text)[:40]!r} in target.json is not the text of an exact number")
+    return tuple(map(Fraction, texts))
