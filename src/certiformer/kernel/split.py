@@ -37,8 +37,7 @@ from certiformer.kernel.problem import Problem, ProgramFunction
 from certiformer.kernel.programs import NAMED_CONSTANTS, Program, fold, rational
 from certiformer.kernel.refusal import Refused
 from certiformer.kernel.steps import Split
-from certiformer.kernel.twins import LIPSCHITZ
-from certiformer.kernel.units import Unit, UnitSum, units_of
+from certiformer.kernel.units import LIPSCHITZ, Unit, UnitSum, units_of
 
 Combination = dict[int, Fraction]  # atoms, by number, with their coefficients; atom 0 is the number one
 PART = {"directions", "target", "units", "slopes", "constant"}

@@ -31,7 +31,7 @@ Equal numbers and D = 0 give D = 0. Hard attention and `nearest` jump: they are 
 
 from __future__ import annotations
 
-from flint import arb, arb_mat, fmpq
+from flint import arb, arb_mat
 
 from certiformer.kernel import stream, taylor
 from certiformer.kernel.arrays import (
@@ -53,8 +53,7 @@ from certiformer.kernel.balls import HALF, ONE, ZERO, Box, larger, largest
 from certiformer.kernel.forward import node_value, point_stream
 from certiformer.kernel.refusal import Refused
 from certiformer.kernel.stream import Stream, absolute, take_rows
-
-LIPSCHITZ = {"relu": ONE, "gelu": arb(fmpq(113, 100)), "identity": ONE, "sigmoid": arb(fmpq(1, 4))}
+from certiformer.kernel.units import LIPSCHITZ
 
 
 def shares_moved(distance: arb) -> arb:

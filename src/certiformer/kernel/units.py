@@ -58,6 +58,9 @@ from certiformer.kernel.shallow import read_layer
 from certiformer.kernel.stream import Stream
 from certiformer.kernel.taylor import Form, Table
 
+# |act(u) - act(v)| <= LIPSCHITZ |u - v|. For gelu: sup |Phi(x) + x phi(x)| = 1.1289... at x = sqrt 2.
+LIPSCHITZ = {"relu": ONE, "gelu": arb(fmpq(113, 100)), "identity": ONE, "sigmoid": arb(fmpq(1, 4))}
+
 # How far from zero the argument of a unit must stay for the unit to be zero or affine.
 FLAT = {"relu": ZERO, "gelu": arb(8)}
 
