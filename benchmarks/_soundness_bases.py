@@ -123,6 +123,7 @@ BASES: dict[str, Maker] = {
     "ridge": _build("sin(x1)", "[0,2*pi]", "0.1", method="ridge"),
     "ridge2": _build("abs(x1-x2)+x1", "[0,1]^2", "0.05", method="ridge"),
     "outputs": _build("[exp(x2)/2,x1**2]", "[0,1]^2", "0.1", method="ridge", tokens=2),
+    "outputs-boxes": _build("[x1*x2/2,x1**2/2]", "[0,1]^2", "0.3", method="voronoi", rule="boxes"),
     "temperatures": _build("sin(x1)", "[0,2*pi]", "0.1", method="temperatures", rule="theorem"),
     "ridge-temperatures": _build("sin(3*x1+2*x2)", "[-1,1]^2", "0.3", method="ridge-temperatures", rule="theorem"),
     "sigmoid-heads": _build("sin(x1)", "[0,2*pi]", "0.3", method="sigmoid-heads", rule="theorem"),

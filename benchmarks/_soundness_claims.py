@@ -473,8 +473,17 @@ def learner_violation(files: dict[str, bytes], rng: random.Random) -> str:
         tokens, wanted = _learned(data, xs, ys, asked)
         if data["learner"] == "ridge":
             limit = max(Fraction(data["tolerance"]), Fraction(json.loads(files["certificate.json"])["epsilon"]))
+        if wanted is None:
+            continue
+        seen = float(
+            floats(model, np.array([[float(t) for t in tokens]]))[0, 0]
+        )  # exact runs are for what floats suspect
+        if abs(seen - float(wanted)) <= float(limit) * (1 - 1e-9) - SUSPICIOUS:
+            continue
+        if not limit and abs(seen - float(wanted)) < SUSPICIOUS / 100 * (1 + abs(seen)):
+            continue
         got = exact(model, tokens)  # the first output is the prediction
-        if wanted is not None and above(got[0] - fmpq(wanted.numerator, wanted.denominator), limit):
+        if above(got[0] - fmpq(wanted.numerator, wanted.denominator), limit):
             context = f"context {[*map(str, xs)]} -> {[*map(str, ys)]}, query {asked}"
             return f"{context}: wanted {float(wanted):.17g}, got {got[0]}"
     return ""

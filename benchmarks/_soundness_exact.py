@@ -137,7 +137,8 @@ class Model:
 
     def __init__(self, config: dict, tensors: dict[str, np.ndarray]):
         self.config, self.tensors = config, tensors
-        self._sparse: dict[str, list] = {}
+        self._sparse: dict[tuple, list] = {}
+        self._vectors: dict[tuple, list] = {}
 
     @staticmethod
     def of(files: dict[str, bytes]) -> Model:
@@ -341,11 +342,16 @@ class _Exact:
         self.zero = fmpq(0) if self.rational else arb(0)
 
     def number(self, x) -> fmpq | arb:
+        if isinstance(x, float) and not self.rational:
+            return arb(x)
         value = _fmpq(Fraction(x))
         return value if self.rational else arb(value)
 
     def vector(self, name: str, *lead: int) -> list:
-        return [self.number(float(x)) for x in self.model.tensors[name][lead]]
+        known, key = self.model._vectors, (name, *lead)
+        if key not in known:
+            known[key] = [self.number(x) for x in self.model.tensors[name][lead].tolist()]
+        return known[key]
 
     def times(self, row: list, name: str, *lead: int) -> list:
         return [sum((row[i] * w for i, w in column), self.zero) for column in self.model.sparse(name, *lead)]
@@ -484,7 +490,7 @@ class _Exact:
             if not (s == best or s > best or s < best):
                 raise Undecided
             best = s if s > best else best
-        chosen = [s == best for s in scores]
+        chosen = [not s < best for s in scores]  # no two are left undecided
         return [self.number(Fraction(int(c), sum(chosen))) for c in chosen]
 
 

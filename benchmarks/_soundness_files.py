@@ -24,6 +24,7 @@ import _soundness_bases as bases
 from _soundness_forge import canonical, sealed
 
 SECONDS, MEMORY, BATCH = 20, 2**30, 40
+VERBS = ("check", "check", "check", "show", "show", "audit", "compile", "run", "prove")  # as often as they are listed
 HUGE = ("9" * 5000, 10**400, 1e308, -1, 2**63, 1e-320, "1e400000", "1/0", "nan", "\x00", "\u202e\x1b[2J", "0" * 100_000)
 ODD = (None, True, False, [], {}, [[]], "", "x", 0, -1, 1.5, {"a": 1}, [None] * 3)
 
@@ -171,11 +172,13 @@ def batch(names: list[str], home: Path, first: int, count: int, seed: int) -> li
     sys.addaudithook(audit)
     signal.signal(signal.SIGALRM, ring)
     own = [str(Path(p).resolve()) for p in (sys.prefix, sys.base_prefix, Path(__file__).parents[1], "/proc", "/usr")]
+    own += [str(Path(p).resolve()) for p in sys.path if p]
     wrong = []
     for number in range(first, first + count):
         rng = random.Random(f"{seed}/malformed/{number}")
-        kind = rng.choice(names)
-        files, how = mangled(rng, bases.read(home / kind))
+        kind, verb = rng.choice(names), rng.choice(VERBS)
+        files, how = mangled(rng, bases.read(home / kind)) if verb != "compile" else described(rng)
+        how = how if verb == "check" else f"{verb}, {how}"
         folder = scratch / f"run{number}"
         put(folder, files, outside)
         opened.clear()
@@ -183,7 +186,10 @@ def batch(names: list[str], home: Path, first: int, count: int, seed: int) -> li
         try:
             try:
                 signal.alarm(SECONDS)
-                said = "" if check(folder, workers=1).outcome else "was answered without an outcome"
+                if verb == "check":
+                    said = "" if check(folder, workers=1).outcome else "was answered without an outcome"
+                else:
+                    said = commanded(arguments_of(rng, verb, folder, scratch))
             except (BadInput, OSError):
                 pass  # one sentence and code 2
             except MemoryError:
@@ -194,7 +200,10 @@ def batch(names: list[str], home: Path, first: int, count: int, seed: int) -> li
         except TooLong:  # also when it rang during something that cannot be interrupted
             said = f"took more than {SECONDS} s"
         touched = {os.path.realpath(path) for path in list(opened)}
-        foreign = [p for p in touched if not p.startswith((str(folder.resolve()), *own))]
+        allowed = own if verb == "check" else [*own, str(scratch.resolve())]  # the other verbs write beside the folder
+        foreign = [
+            p for p in touched if not p.startswith((str(folder.resolve()), *allowed)) or p == str(outside.resolve())
+        ]
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
         if foreign and not said:
             said = f"opened {foreign[0]}"
@@ -208,8 +217,69 @@ def batch(names: list[str], home: Path, first: int, count: int, seed: int) -> li
     return wrong
 
 
+def described(rng: random.Random) -> tuple[dict[str, object], str]:
+    """A description of a machine, an automaton or a circuit as people write it, with something wrong."""
+    name = rng.choice(("machine.toml", "automaton.toml", "circuit.toml"))
+    text = {"machine.toml": bases.MACHINE, "automaton.toml": bases.AUTOMATON, "circuit.toml": bases.CIRCUIT}[name]
+    kind, data = rng.choice(("cut", "flip", "line", "word", "grow")), bytearray(text.encode())
+    if kind == "cut":
+        data = data[: rng.randrange(len(data))]
+    elif kind == "flip":
+        for _ in range(rng.choice((1, 4))):
+            data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
+    elif kind == "line":
+        lines = text.splitlines(keepends=True)
+        place = rng.randrange(len(lines))
+        lines[place : place + 1] = [lines[place]] * rng.choice((0, 2, 1000))
+        data = "".join(lines).encode()
+    elif kind == "word":
+        words = text.split('"')
+        words[rng.randrange(1, len(words), 2)] = rng.choice(
+            ("", "x" * 10_000, "\x1b[2J", "\u202e", "H", "0", "../../etc/passwd", " ")
+        )
+        data = '"'.join(words).encode()
+    else:
+        data += bytes(rng.randrange(256) for _ in range(100))
+    return {name: bytes(data)}, f"{kind} in {name}"
+
+
+def arguments_of(rng: random.Random, verb: str, folder: Path, scratch: Path) -> list[str]:
+    """The command line of one verb on a folder."""
+    if verb == "compile":
+        (path,) = folder.iterdir()
+        return [verb, path.stem, str(path), "--out", str(scratch / "made"), "--force"]
+    if verb == "audit":
+        model = folder / "model.safetensors"
+        extra = rng.choice(
+            ([], ["--out", str(folder / "config.json")], ["--json"], ["--out", str(scratch / "page.html"), "--force"])
+        )
+        return [verb, str(rng.choice((folder, model))), *extra]
+    if verb == "prove":  # of seven numbers, which none of the models reads: it ends when the model has been read
+        box = ["--on", "[0,1]^7", "--eps", "0.5", "--level", "1"]
+        return [verb, str(folder), "x1*x7", *box, "--out", str(scratch / "made"), "--force"]
+    if verb == "run":
+        return [verb, str(folder), rng.choice(("0 1", "a b", "", "\x1b[2J", "0 " * 5000))]
+    return [verb, str(folder), *rng.choice(([], ["--json"]))]
+
+
+def commanded(arguments: list[str]) -> str:
+    """What is wrong with how a command ended; whatever it prints is thrown away."""
+    import contextlib
+    import io
+
+    from certiformer.cli.main import main
+
+    told = io.StringIO()
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(told):
+        code = main(arguments)
+    if code in (0, 1, 2, 3):
+        return ""
+    return f"ended with code {code}: {told.getvalue().strip()[-200:]}"
+
+
 def _warm(names: list[str], home: Path, check) -> None:
     """Loads every module that a check may load, so that imports do not count as reads."""
+    commanded(["prove", "/nonexistent", "x1", "--on", "[0,1]", "--eps", "1"])
     for name in names:
         if check(home / name, workers=1).outcome == "refused":
             raise RuntimeError(f"the honest folder {name} is refused")

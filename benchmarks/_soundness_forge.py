@@ -302,8 +302,9 @@ def forge_numbers(rng: random.Random, files: Files, peak_of) -> Forgery | None:
         lower_bounds(rng, proof, epsilon)
     if rng.random() < 0.25:
         for node in nodes_of(proof):
-            bend_parameters(rng, node.get("parameters", {}))
-            bend_parameters(rng, [*node.get("slopes", ()), *node.get("shifts", ())])
+            own = {name: part for name, part in node.items() if name not in ("rule", "bound", "children", "id")}
+            bend_parameters(rng, own)
+            node.update(own)
     if rng.random() < 0.4:
         changed = bend_leaves(rng, changed, proof)
     certificate["upper"] = certificate["epsilon"]

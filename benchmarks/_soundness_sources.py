@@ -43,7 +43,7 @@ def automaton(rng: random.Random) -> Tried:
 def machine(rng: random.Random) -> Tried:
     from certiformer.compiler.machines import ChainOfThought, EncoderDecoder, compile_machine
     from certiformer.compiler.machines.store import machine_files
-    from certiformer.target.machine import Machine
+    from certiformer.kernel.meanings.machine import Machine
 
     symbols, working = "012"[: rng.randint(2, 3)], [f"q{i}" for i in range(rng.randint(1, 3))]
     states = (*working, "H")

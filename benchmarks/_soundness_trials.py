@@ -20,6 +20,7 @@ import _soundness_bases as bases
 from _soundness_forge import Forgery, forge
 from _soundness_forms import FORMS
 from _soundness_sources import SOURCES
+from _soundness_stated import overstated
 
 # A refusal that was raised here comes from reading the files, not from the rule that decides.
 READING = (
@@ -42,6 +43,7 @@ class Result:
     trials: int = 0
     false: int = 0  # forgeries established false; sources and forms: cases that were compared
     last_rule: int = 0
+    stated: int = 0  # certificates that say too much
     accepted: int = 0
     honest: int = 0
     honest_refused: int = 0
@@ -51,7 +53,17 @@ class Result:
     finds: list[str] = field(default_factory=list)
 
     def add(self, other: Result) -> None:
-        for name in ("trials", "false", "last_rule", "accepted", "honest", "honest_refused", "crashed", "seconds"):
+        for name in (
+            "trials",
+            "false",
+            "last_rule",
+            "stated",
+            "accepted",
+            "honest",
+            "honest_refused",
+            "crashed",
+            "seconds",
+        ):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.sites += other.sites
         self.finds += other.finds
@@ -156,6 +168,9 @@ def _forged(kind: str, number: int, rng: random.Random, home: Path, result: Resu
         result.honest += 1
         verdict, _ = judged(put(scratch() / kind, files))
         result.honest_refused += not verdict.accepted
+    if number % 10 == 7:
+        _overstated(kind, number, rng, files, result, keep)
+        return
     forgery = forge(kind, rng, files)
     if forgery is None:
         return
@@ -168,6 +183,18 @@ def _forged(kind: str, number: int, rng: random.Random, home: Path, result: Resu
         return
     result.sites[site] += 1
     result.last_rule += not site.startswith(READING)
+
+
+def _overstated(kind: str, number: int, rng: random.Random, files: dict, result: Result, keep: Path) -> None:
+    """A certificate that says too much; whether it reached the last rule is not counted, most never can."""
+    bent, why = overstated(rng, files)
+    verdict, site = judged(put(scratch() / kind, bent))
+    result.stated += 1
+    if (verdict.outcome, verdict.exit_code) not in (("refused", 1), ("undecided", 3)):
+        result.accepted += 1
+        result.finds.append(f"{kind} {number}: {why}; {kept(keep, f'{kind}-{number}', bent, why)}")
+    else:
+        result.sites[site] += 1
 
 
 def kept(keep: Path, name: str, files: dict[str, bytes], why: str) -> str:

@@ -118,7 +118,7 @@ def rows_of(name: str, methods: bool):
     for _, eps in levels(chosen):
         request = {"on": chosen.on, "eps": eps, "tokens": chosen.tokens, "workers": CORES}
         began = time.monotonic()
-        run = build(chosen.formula, **request, fit_seconds=FIT_SECONDS, seconds=SECONDS / 3)
+        run = build(chosen.formula, **request, fit_seconds=FIT_SECONDS, seconds=SECONDS * 2 / 3)
         row = _row(name, eps, run, time.monotonic() - began)
         if methods:
             row |= _alone(chosen, request, row)

@@ -1,7 +1,9 @@
 """`certiformer bench soundness`: an attack on the checker; whatever false is accepted is printed and kept.
 
     certiformer bench soundness                              # minutes: every kind of claim, malformed files, planted faults
-    certiformer bench soundness --trials 1000000 --workers 8 # hours
+    certiformer bench soundness --trials 1240000 --report FILE # hours: 20,000 of every kind; goes on where it stopped
+    certiformer bench soundness --trials 1240000 --shard 2/4 --report FILE2 # a quarter of them, anywhere
+    certiformer bench soundness --merge FILE1,FILE2          # the table of several parts
     certiformer bench soundness --kind boxes,rasp --seed 7
     certiformer bench soundness --mutants 150                # planted faults only
     certiformer bench soundness --list
@@ -24,19 +26,23 @@ import subprocess
 import sys
 import tempfile
 import time
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections import Counter
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))  # worker processes find the parts of the campaign, too
 
 TRIALS = 12_000  # of (i) to (iii) together, unless --trials says otherwise
-MALFORMED = 400
+EACH = 20_000  # of every kind in a full run; with fewer trials in all, slow kinds get a smaller share
+MALFORMED = 1_000
 MUTANTS = 24
-CHUNK = 25
+CHUNK, CHUNKS = 25, 2_000  # trials of one job; with many trials, about so many jobs
 # Claims that take tens of milliseconds each get a smaller share of the trials than those that take one.
 SLOW = {
-    "learner-select": 20,
+    "learner-select": 6,
+    "read-folders": 4,
+    "networks": 2,
     "shifted-grids": 4,
     "squares-rbf": 4,
     "sum": 3,
@@ -61,6 +67,8 @@ def main(arguments: list[str] | None = None) -> int:
     if chosen.list:
         print("\n".join(f"{name:20} {part}" for name, part in trials.KINDS.items()))
         return 0
+    if chosen.merge:
+        return report_of(chosen, merged(chosen.merge.split(",")), {}, None, None)
     kinds = chosen.kind.split(",") if chosen.kind else list(trials.KINDS)
     unknown = [name for name in kinds if name not in trials.KINDS]
     if unknown:
@@ -73,8 +81,13 @@ def main(arguments: list[str] | None = None) -> int:
         results = attack(chosen, kinds, home)
         malformed = mangle(chosen, kinds, home) if chosen.malformed else None
         faults = plant(chosen, kinds, home) if chosen.mutants else None
+    return report_of(chosen, results, missing, malformed, faults, round(time.monotonic() - began, 1))
+
+
+def report_of(chosen: argparse.Namespace, results: list, missing: dict, malformed, faults, seconds: float = 0.0) -> int:
+    """Prints the report and returns the exit code."""
     report = {
-        "seed": chosen.seed, "trials": sum(r.trials for r in results), "seconds": round(time.monotonic() - began, 1),
+        "seed": chosen.seed, "trials": sum(r.trials for r in results), "seconds": seconds,
         "kinds": [row(result) for result in results], "not built": missing, "malformed": malformed, "planted": faults,
         "finds": [find for result in results for find in result.finds],
     }  # fmt: skip
@@ -95,6 +108,10 @@ def options(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--malformed", type=int, default=None, help=f"malformed folders (default {MALFORMED})")
     parser.add_argument("--mutants", type=int, default=None, help=f"planted faults (default {MUTANTS})")
+    parser.add_argument("--report", help="note every finished part of (i) to (iii) here, and leave out what is noted")
+    parser.add_argument("--shard", default="1/1", help="only this part of (i) to (iii), such as 2/4")
+    parser.add_argument("--minutes", type=float, help="begin no part of (i) to (iii) after so long")
+    parser.add_argument("--merge", help="print what these files of --report hold together, with commas")
     parser.add_argument("--source", action="append", help="glob of the code that decides, below the package")
     parser.add_argument("--bases", help="keep the honest folders here, and use those that are there")
     parser.add_argument("--finds", default="soundness-finds", help="where folders are kept that deceived the checker")
@@ -138,34 +155,86 @@ def with_bases(chosen: argparse.Namespace, kinds: list[str], home: Path) -> tupl
     return [name for name in kinds if name not in missing], missing
 
 
+def shares(kinds: list[str], total: int) -> dict[str, int]:
+    """How many trials each kind gets."""
+    if total >= EACH * len(kinds):
+        return dict.fromkeys(kinds, total // len(kinds))
+    weight = {kind: 1 / SLOW.get(kind, 1) for kind in kinds}
+    whole = sum(weight.values()) or 1
+    return {kind: max(round(total * weight[kind] / whole), 1) if total else 0 for kind in kinds}
+
+
 def attack(chosen: argparse.Namespace, kinds: list[str], home: Path) -> list:
     """Parts (i) to (iii): chunks of trials on all workers."""
     import _soundness_trials as trials
 
-    weight = {kind: 1 / SLOW.get(kind, 1) for kind in kinds}
-    total = sum(weight.values()) or 1
-    counts = {kind: max(round(chosen.trials * weight[kind] / total), 1) if chosen.trials else 0 for kind in kinds}
-    jobs = [
-        (kind, first, min(CHUNK, count - first))
-        for kind, count in counts.items() for first in range(0, count, CHUNK)
-    ]  # fmt: skip
+    counts = shares(kinds, chosen.trials)
+    size = max(CHUNK, sum(counts.values()) // CHUNKS)
+    jobs = [(kind, first, min(size, counts[kind] - first)) for kind in kinds for first in range(0, counts[kind], size)]
+    part, parts = map(int, chosen.shard.split("/"))
+    jobs = jobs[part - 1 :: parts]
     results = {kind: trials.Result(kind) for kind in kinds}
-    if not jobs:
-        return []
-    done, last = 0, time.monotonic()
-    with ProcessPoolExecutor(chosen.workers, mp_context=multiprocessing.get_context("spawn")) as pool:
-        waiting = [pool.submit(trials.chunk, *job, chosen.seed, str(home), chosen.finds) for job in jobs]
-        for future in as_completed(waiting):
-            result = future.result()
+    noted = journal(chosen.report, chosen.seed) if chosen.report else {}
+    for job, result in noted.items():
+        if job in jobs:
             results[result.kind].add(result)
-            done += result.trials
-            for find in result.finds:
-                say(chosen, f"FOUND {find}")
+    jobs = [job for job in jobs if job not in noted]
+    if not jobs:
+        return list(results.values()) if noted else []
+    began, done, last = time.monotonic(), 0, time.monotonic()
+    limit = 60 * chosen.minutes if chosen.minutes else float("inf")
+    with ProcessPoolExecutor(chosen.workers, mp_context=multiprocessing.get_context("spawn")) as pool:
+        queue, running = list(reversed(jobs)), {}
+        while queue or running:
+            while queue and len(running) < 2 * chosen.workers and time.monotonic() - began < limit:
+                job = queue.pop()
+                running[pool.submit(trials.chunk, *job, chosen.seed, str(home), chosen.finds)] = job
+            if not running:
+                say(chosen, f"{len(queue):,} parts are left for another run")
+                break
+            for future in wait(running, return_when=FIRST_COMPLETED).done:
+                job, result = running.pop(future), future.result()
+                results[result.kind].add(result)
+                done += result.trials
+                if chosen.report:
+                    with open(chosen.report, "a") as stream:
+                        stream.write(json.dumps({"seed": chosen.seed, "job": job, "result": vars(result)}) + "\n")
+                for find in result.finds:
+                    say(chosen, f"FOUND {find}")
             if time.monotonic() - last > 5:
                 last = time.monotonic()
                 accepted = sum(r.accepted for r in results.values())
-                say(chosen, f"{done:,} of {sum(counts.values()):,} trials, {accepted} false claims accepted")
+                say(chosen, f"{done:,} of {sum(job[2] for job in jobs):,} trials, {accepted} false claims accepted")
     return list(results.values())
+
+
+def journal(path: str, seed: int) -> dict:
+    """What a file of --report holds of this seed: job -> result. A line cut short by a kill is left out."""
+    import _soundness_trials as trials
+
+    noted = {}
+    for line in Path(path).read_text().splitlines() if Path(path).exists() else ():
+        try:
+            data = json.loads(line)
+        except ValueError:
+            continue
+        if data["seed"] == seed:
+            noted[tuple(data["job"])] = trials.Result(**{**data["result"], "sites": Counter(data["result"]["sites"])})
+    return noted
+
+
+def merged(paths: list[str]) -> list:
+    """The results of several files of --report together; a trial that is in two of them counts once."""
+    import _soundness_trials as trials
+
+    lines = [line for path in paths for line in Path(path).read_text().splitlines()]
+    seeds = {json.loads(line)["seed"] for line in lines if line.endswith("}")}
+    results: dict[str, trials.Result] = {}
+    for seed in seeds:
+        parts = {job: result for path in paths for job, result in journal(path, seed).items()}
+        for result in parts.values():
+            results.setdefault(result.kind, trials.Result(result.kind)).add(result)
+    return [results[kind] for kind in trials.KINDS if kind in results]
 
 
 def mangle(chosen: argparse.Namespace, kinds: list[str], home: Path) -> dict:
@@ -193,6 +262,7 @@ def row(result) -> dict:
     """One line of the table as data."""
     return {
         "kind": result.kind, "trials": result.trials, "false": result.false, "last rule": result.last_rule,
+        "overstated": result.stated,
         "accepted": result.accepted, "honest": result.honest, "honest refused": result.honest_refused,
         "crashed": result.crashed, "processor seconds": round(result.seconds, 2),
         "refused at": dict(result.sites.most_common(12)),
@@ -201,7 +271,7 @@ def row(result) -> dict:
 
 def table(report: dict) -> str:
     """The report for people."""
-    names = ("trials", "false", "last rule", "accepted", "honest", "honest refused", "crashed")
+    names = ("trials", "false", "last rule", "overstated", "accepted", "honest", "honest refused", "crashed")
     lines = [f"{'kind':20}" + "".join(f"{name:>15}" for name in names)]
     lines += [f"{r['kind']:20}" + "".join(f"{r[name]:>15,}" for name in names) for r in report["kinds"]]
     sums = [sum(r[name] for r in report["kinds"]) for name in names]

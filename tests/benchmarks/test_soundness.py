@@ -73,6 +73,73 @@ def test_forgeries_are_refused_and_most_reach_the_last_rule(campaign, home, tmp_
     assert 2 * result.last_rule >= result.false
 
 
+CHEAP = ("balls", "operations", "sharpness", "attention", "points", "texts", "covers", "shown", "read-models", "read-formulas",
+         "read-numbers")  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", CHEAP)
+def test_operations_and_readers_hold_what_they_say(campaign, tmp_path, kind):
+    result = campaign["trials"].chunk(kind, 0, 4 * TRIALS, 3, "", str(tmp_path))
+    assert (result.accepted, result.crashed) == (0, 0), result.finds
+
+
+@pytest.mark.parametrize(
+    ("name", "fault"),
+    [
+        ("scale", lambda form: (form.rem * 0, form.low, form.high)),
+        ("add", lambda form: (form.rem.mid() * 0.999, form.low, form.high)),
+        ("multiply", lambda form: (form.rem, form.low, (form.low + form.high) / 2)),
+    ],
+)
+def test_a_small_fault_in_one_operation_is_noticed(campaign, tmp_path, monkeypatch, name, fault):
+    """Negative control: forms are tried at the very ends of what they allow."""
+    from certiformer.kernel import taylor
+
+    honest = getattr(taylor, name)
+
+    def faulty(*arguments):
+        form = honest(*arguments)
+        return taylor.Form(form.table, form.coef, *fault(form), form.singular)
+
+    monkeypatch.setattr(taylor, name, faulty)
+    assert campaign["trials"].chunk("operations", 0, 20 * TRIALS, 3, "", str(tmp_path)).accepted > 0
+
+
+def test_a_reader_that_skips_a_check_is_noticed(campaign, tmp_path, monkeypatch):
+    from certiformer.kernel import configuration
+
+    monkeypatch.setattr(configuration, "_fits", lambda value, rule: True)
+    result = campaign["trials"].chunk("read-models", 0, 2 * TRIALS, 3, "", str(tmp_path))
+    assert result.accepted > 0
+
+
+def test_parts_of_a_run_add_up_and_what_is_noted_is_not_tried_again(campaign, home, tmp_path, capsys):
+    script, noted = campaign["script"], [str(tmp_path / name) for name in ("a", "b")]
+    flags = ["--kind", "formulas,table", "--bases", str(home), "--trials", "100", "--workers", "1", "--quiet", "--json"]
+    for shard, file in zip(("1/2", "2/2"), noted, strict=True):
+        assert script.main([*flags, "--shard", shard, "--report", file]) == 0
+    capsys.readouterr()
+    size = Path(noted[0]).stat().st_size
+    assert script.main([*flags, "--shard", "1/2", "--report", noted[0]]) == 0
+    assert json.loads(capsys.readouterr().out)["trials"] == 50
+    assert Path(noted[0]).stat().st_size == size
+    assert script.main(["--merge", ",".join([*noted, noted[0]]), "--json"]) == 0
+    together = json.loads(capsys.readouterr().out)
+    assert together["trials"] == 100
+    assert script.main(flags) == 0
+    whole = json.loads(capsys.readouterr().out)
+    assert {row["kind"]: row["false"] for row in whole["kinds"]} == {
+        row["kind"]: row["false"] for row in together["kinds"]
+    }
+
+
+def test_every_listed_equivalent_has_a_reason_and_no_line_number(campaign):
+    from _soundness_equivalents import EQUIVALENT
+
+    assert all(reason and name[0].endswith(".py") for name, reason in EQUIVALENT.items())
+    assert not any(part.isdigit() for name in EQUIVALENT for part in name[:2])
+
+
 @pytest.mark.parametrize("kind", ["formulas", "networks", "automata", "machines", "circuits", "learners", "rasp"])
 def test_forms_and_sources_hold_what_they_say(campaign, tmp_path, kind):
     result = campaign["trials"].chunk(

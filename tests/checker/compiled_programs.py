@@ -10,8 +10,11 @@ from functools import cache
 
 import numpy as np
 
-from certiformer.checker.margin import MarginReport, prove_margin
+from certiformer.checker.margin.prove import MarginReport, prove_margin
+from certiformer.checker.margin.variables import Variables
 from certiformer.compiler.driver import compile_graph, compile_program
+from certiformer.compiler.lemmas import lemmas_of
+from certiformer.kernel.meanings.rasp import read_program
 from certiformer.kernel.weights import Tensor
 from certiformer.rasp.graph_file import graph_from_text, graph_to_text
 from certiformer.rasp.graph_run import GraphRunner
@@ -56,6 +59,19 @@ class Built:
 
 def canonical(data) -> str:
     return json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=True) + "\n"
+
+
+def key(value) -> tuple:
+    """Equal for the same value of the compiler and of the checker, whose fractions have types of their own."""
+    if isinstance(value, tuple):
+        return tuple(map(key, value))
+    return ("fraction" if isinstance(value, Fraction) else type(value).__name__, value)
+
+
+def variables_of(graph) -> Variables:
+    """What the checker knows about a graph, by the steps that a compiler would write."""
+    program = read_program(graph_to_text(graph))
+    return Variables(program, lemmas_of(program))
 
 
 @cache

@@ -8,7 +8,9 @@ from itertools import product
 
 import numpy as np
 
-from certiformer.rasp.circuit import Cell, Circuit, Output
+from certiformer.checker.margin.circuit import Cell, Circuit, Output
+from certiformer.compiler.lemmas import lemmas_of
+from certiformer.kernel.meanings.rasp import read_program
 from certiformer.rasp.graph_builder import GraphBuilder
 from certiformer.rasp.graph_file import graph_from_text, graph_to_text
 from certiformer.rasp.graph_run import GraphRunner
@@ -40,7 +42,9 @@ def flat(
         undefined = 0 if graph.nodes[node].values.undefined else None
         made.append(Cell(f"cell {c}", node, c, (0, "embedding"), None, None, undefined, 0))
     reads = tuple(c for c in range(len(cells)) if np.any(readout[c]))
-    circuit = Circuit(extended, False, tuple(made), (), (), (), Output("logits", reads, None, None))
+    circuit = Circuit(
+        extended, False, tuple(made), (), (), (), Output("logits", reads, None, None), lemmas_of(read_program(extended))
+    )
     config = {
         "format": "certiformer-model-1",
         "dtype": "float64",

@@ -19,10 +19,10 @@ import pytest
 from flint import arb
 
 import certiformer
-from certiformer.axioms.affine import affine_outputs
 from certiformer.axioms.derivatives import series
 from certiformer.axioms.jets import jets
 from certiformer.axioms.profile_series import derivatives
+from certiformer.construct.affine_target import affine_outputs
 from certiformer.construct.program_values import as_numpy
 from certiformer.enclose.target import enclose_target
 from certiformer.enclose.taylor import enclosed_range
@@ -250,7 +250,7 @@ CLAIMS = {
     "axioms.derivatives.SeriesAlgebra": [by_series],
     "axioms.profile_series.SeriesAlgebra": [by_profile_series],
     "kernel.balls.ConstantAlgebra": [by_constants],
-    "axioms.affine.AffineAlgebra": [by_affine],
+    "construct.affine_target.AffineAlgebra": [by_affine],
     "target.build.Builder": [by_builder],
     "target.domain._Floats": [by_python],
     "target.floating._Floats": [by_jax],

@@ -10,12 +10,12 @@ import pytest
 
 from certiformer import rasp
 from certiformer.checker.margin import variables as enumeration
+from certiformer.checker.margin.circuit import Circuit
 from certiformer.checker.margin.tally import Tally
 from certiformer.checker.margin.variables import Variables
 from certiformer.compiler.driver import compile_program
 from certiformer.errors import BadInput
 from certiformer.kernel.refusal import Refused
-from certiformer.rasp.circuit import Circuit
 from certiformer.rasp.graph_file import graph_from_text
 from certiformer.rasp.graph_run import GraphRunner
 from certiformer.rasp.inputs import first_inputs
@@ -23,8 +23,7 @@ from certiformer.rasp.library import catalogue
 from certiformer.rasp.operation import Affine, WithConstant
 from certiformer.rasp.random_program import random_valid_program
 from certiformer.rasp.selectors import Comparison
-from certiformer.rasp.value import identity
-from checker.compiled_programs import Built, built, built_from
+from checker.compiled_programs import Built, built, built_from, key
 from checker.margin_forgeries import flat, wrong_answers
 
 LENGTH, INPUTS = 3, 400
@@ -66,7 +65,7 @@ def skipped(model: Built, watched: Watched) -> list[str]:
     """What occurs on some input, and was not among the checked cases of an enumeration."""
     graph = graph_from_text(Circuit.from_text(model.circuit).extended)
     known = domains(graph)
-    places = {x: {identity(value): p for p, value in enumerate(values)} for x, values in known.items()}
+    places = {x: {key(value): p for p, value in enumerate(values)} for x, values in known.items()}
     enumerations = set()
     for read, checked in watched.seen:
         listed = [k for k, x in enumerate(read) if x in known]
@@ -75,10 +74,7 @@ def skipped(model: Built, watched: Watched) -> list[str]:
     runner, problems = GraphRunner(graph), []
     for xs in first_inputs(graph.vocab, graph.length, INPUTS)[0]:
         values = dict(enumerate(runner.run_all(xs))) | {-1: list(xs), -2: list(range(len(xs)))}
-        at = {
-            x: [places[x][identity(value)] for value in values[x]]
-            for x in {x for read, _ in enumerations for x in read}
-        }
+        at = {x: [places[x][key(value)] for value in values[x]] for x in {x for read, _ in enumerations for x in read}}
         for read, kept in enumerations:
             cases = zip(*(at[x] for x in read), strict=True) if read else [()]
             problems += [f"nodes {read} on {xs}" for case in cases if case not in kept]

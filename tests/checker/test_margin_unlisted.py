@@ -11,19 +11,20 @@ import numpy as np
 import pytest
 
 from certiformer.checker.margin import cases, heads, readout, state
+from certiformer.checker.margin.circuit import Cell, Circuit, HeadRole, Output
 from certiformer.checker.margin.definitions import Definitions
-from certiformer.checker.margin.variables import Variables
 from certiformer.compiler.driver import compile_program
+from certiformer.compiler.lemmas import lemmas_of
 from certiformer.kernel.files import canonical
+from certiformer.kernel.meanings.rasp import read_program
 from certiformer.kernel.refusal import Refused
 from certiformer.rasp import Aggregate, Comparison, Select, indices, numerical, tokens
-from certiformer.rasp.circuit import Cell, Circuit, HeadRole, Output
 from certiformer.rasp.graph import Table
 from certiformer.rasp.graph_builder import GraphBuilder
 from certiformer.rasp.graph_file import graph_to_text
 from certiformer.rasp.operation import Binary, WithConstant
 from certiformer.rasp.value import Ratio
-from checker.compiled_programs import Built, built_from, states
+from checker.compiled_programs import Built, built_from, states, variables_of
 
 LETTERS, LENGTH = 256, 129  # 33,024 numbers, and 128 (256 * 255 + 1) is a round one at the end
 BEFORE = Select(indices, indices - 1, Comparison.EQ)
@@ -95,7 +96,9 @@ def means_or_undefined(bias: float) -> Built:
     )
     role = HeadRole(0, 0, 0, "read", selector, mean, (), (1,), (0,), (2,))
     extended = graph_to_text(builder.finish(mean))
-    circuit = Circuit(extended, True, made, (role,), (), (), Output("number", (2,), None, -1)).to_text()
+    circuit = Circuit(
+        extended, True, made, (role,), (), (), Output("number", (2,), None, -1), lemmas_of(read_program(extended))
+    ).to_text()
     attention = {"kind": "softmax", "heads": [{"count": 1, "key": 1, "value": 1}], "bias": True, "scale": "unit"}
     attention |= {"mask": "causal", "score_bias": "none", "residual": True}
     config = {"format": "certiformer-model-1", "dtype": "float64", "width": 3, "registers": 1, "loops": 1, "outputs": 1}
@@ -154,7 +157,7 @@ def sums_of_floats(rng: random.Random) -> GraphBuilder:
 
 def false_definitions(builder: GraphBuilder) -> int:
     """How many linear combinations that the checker uses are not what the nodes are, by running the program."""
-    variables = Variables(builder.finish(len(builder.nodes) - 1))
+    variables = variables_of(builder.finish(len(builder.nodes) - 1))
     value_of = [variables.evaluator(n, [0]) for n in range(len(builder.nodes))]
     known = {n for n in range(1, len(builder.nodes)) if variables.domain(n)[-1] is not None}
     wrong = 0

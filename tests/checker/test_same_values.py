@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import pytest
 
+from certiformer.checker.margin.circuit import Identity
 from certiformer.checker.margin.domains import Domains
 from certiformer.checker.margin.identities import verify_identities
 from certiformer.checker.margin.tally import Contradiction
 from certiformer.checker.margin.variables import Variables
 from certiformer.compiler.driver import compile_program
+from certiformer.kernel.meanings.rasp import settled
 from certiformer.kernel.refusal import Refused
 from certiformer.rasp import Map, indices, tokens
-from certiformer.rasp.circuit import Identity
 from certiformer.rasp.graph import Table
 from certiformer.rasp.graph_builder import GraphBuilder
 from certiformer.rasp.selectors import Comparison
-from certiformer.rasp.value import identity, reduced
-from checker.compiled_programs import Built, built_from
+from certiformer.rasp.value import identity
+from checker.compiled_programs import Built, built_from, variables_of
 
 VOCAB = ("a", "b", "c")
 
@@ -58,7 +59,7 @@ def truth_by_identity() -> tuple[Variables, int, int]:
     first = builder.add("select", (position, builder.add("full", constant=0)), Comparison.EQ)
     earlier = builder.add("select", (position, position), Comparison.LT)
     count = builder.add("width", (builder.add("and", (first, earlier)),))
-    variables = Variables(builder.finish(later))
+    variables = variables_of(builder.finish(later))
     verify_identities(variables, (Identity(later, ((1, count),), 0),))
     return variables, later, count
 
@@ -75,7 +76,7 @@ def test_an_identity_gives_a_node_of_truth_values_its_truth_value() -> None:
 
 def test_a_number_in_place_of_the_truth_value_would_leave_no_case_to_check(monkeypatch: pytest.MonkeyPatch) -> None:
     """Negative control: the number 1 is no value of the node, and no case could be evaluated."""
-    monkeypatch.setattr(Domains, "named", lambda self, number, total: reduced(total))
+    monkeypatch.setattr(Domains, "named", lambda self, number, total: settled(total))
     with pytest.raises(Contradiction):
         cases()
 
@@ -83,7 +84,7 @@ def test_a_number_in_place_of_the_truth_value_would_leave_no_case_to_check(monke
 def test_an_identity_of_a_node_with_equal_values_is_refused() -> None:
     builder = GraphBuilder(["x"], 3)
     node = builder.add("map", (builder.add("indices"),), Table((3,), (0, 1, 2)), outputs=(0, True, 1))
-    variables = Variables(builder.finish(node))
+    variables = variables_of(builder.finish(node))
     for _ in range(2):  # the second time, too
         with pytest.raises(Refused, match="the same number"):
             variables.named(node, 1)

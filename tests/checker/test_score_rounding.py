@@ -13,9 +13,9 @@ from certiformer.checker.margin.fixed import UNIT, Arithmetic, weight
 from certiformer.checker.margin.score_errors import as_key
 from certiformer.checker.margin.scores import Scores
 from certiformer.checker.margin.state import Content, Form
-from certiformer.checker.margin.variables import Variables
 from certiformer.rasp import indices, tokens
 from certiformer.rasp.program_to_graph import program_to_graph
+from checker.compiled_programs import variables_of
 
 STEP = 2.0**-27  # the error of a coordinate: one unit in the last place of 0.1, less than rounding a sum near 4 costs
 WEIGHTS = {0: 3.0, 1: 0.7109375, 2: 1.0}
@@ -25,7 +25,7 @@ TOKENS, POSITIONS, FIXED = [0.0, 1 / 3, 0.9], [0.0, 0.7, 5 / 7], [0.1]
 @pytest.fixture(scope="module")
 def shares():
     """The error of the constant part, and of each group by the place of its variable."""
-    variables = Variables(program_to_graph(tokens + indices, {0, 1, 2}, 3))
+    variables = variables_of(program_to_graph(tokens + indices, {0, 1, 2}, 3))
     arithmetic = Arithmetic("float32")
 
     def content(variable, numbers):

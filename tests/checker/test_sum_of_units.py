@@ -1,4 +1,4 @@
-"""Rule *sum* for blocks of units: what is read is the transformer, and whatever is in no group is paid for."""
+"""Rule *split* over disjoint groups of variables: what is read is the transformer, and whatever is in no group is paid for."""
 
 from __future__ import annotations
 
@@ -8,19 +8,20 @@ import numpy as np
 import pytest
 from flint import arb
 
-from certiformer.checker.rules import sum_of_units
-from certiformer.checker.unit_sum import UnitSum
 from certiformer.construct.gather_block import gather_transformer
 from certiformer.construct.method import Shape
+from certiformer.kernel import split as split_rule
 from certiformer.kernel.balls import ZERO, BallDomain, working_precision
 from certiformer.kernel.cover import prove_piece
 from certiformer.kernel.problem import Problem, ProgramFunction
 from certiformer.kernel.refusal import Refused
-from certiformer.kernel.rules import prove, subproblems
+from certiformer.kernel.rules import outputs, prove, subproblems
 from certiformer.kernel.splits import root
-from certiformer.kernel.steps import Boxes, Outputs, Sum
+from certiformer.kernel.steps import Boxes, Outputs, Split
 from certiformer.kernel.taylor import value_ball
+from certiformer.kernel.units import UnitSum
 from certiformer.model import Transformer
+from certiformer.search.split_proposal import by_groups
 from certiformer.target import parse_domain, parse_formula
 from checker.networks import network_of, point_box
 from negative.forge import uniform_tree
@@ -58,8 +59,9 @@ def local(node: Boxes, problem: Problem, path, limit: arb) -> arb:
     return prove_piece(problem, root(problem.domain.dimension), tree, node.order, limit, lambda _: None)
 
 
-def node(total: str, *parts: str) -> Sum:
-    return Sum(total, tuple(Boxes(part, 4, 0, 1) for part in parts))
+def node(problem: Problem, total: str, *parts: str) -> Split:
+    """The split that the search proposes, with these bounds."""
+    return replace(by_groups(problem)[0], bound=total, children=tuple(Boxes(part, 4, 0, 1) for part in parts))
 
 
 def gap(problem: Problem, point) -> arb:
@@ -71,7 +73,7 @@ def gap(problem: Problem, point) -> arb:
 def not_covered(model: Transformer, formula: str = FORMULA, groups=((0, 1), (2, 3)), cut=None) -> int:
     """At how many of 24 points the parts and the charge certainly do not explain the whole error."""
     problem = problem_of(model, formula)
-    problems, charge = subproblems(node("9", *["9"] * len(groups)), problem)
+    problems, charge = subproblems(node(problem, "9", *["9"] * len(groups)), problem)
     problems = problems if cut is None else cut(problems)
     missed = 0
     for point in np.random.default_rng(0).uniform(-1, 1, (24, 4)):
@@ -83,7 +85,8 @@ def not_covered(model: Transformer, formula: str = FORMULA, groups=((0, 1), (2, 
 @pytest.mark.parametrize("activation", ["relu", "gelu", "identity"])
 def test_the_parts_add_up_to_the_whole_at_every_point(activation):
     model = block(activation=activation)
-    problems, charge = subproblems(node("9", "9", "9"), problem_of(model))
+    problem = problem_of(model)
+    problems, charge = subproblems(node(problem, "9", "9", "9"), problem)
     assert [part.domain.dimension for part in problems] == [2, 2]
     assert charge < 1e-13
     assert not_covered(model) == 0
@@ -103,11 +106,12 @@ def test_the_parts_add_up_to_the_whole_at_every_point(activation):
 def test_what_is_in_no_group_is_charged(weights, linear, formula, groups):
     model = block(weights, linear)
     assert not_covered(model, formula, groups) == 0
-    _, charge = subproblems(node("9", *["9"] * len(groups)), problem_of(model, formula))
+    problem = problem_of(model, formula)
+    _, charge = subproblems(node(problem, "9", *["9"] * len(groups)), problem)
     assert charge > 0.05
     with pytest.raises(Refused, match="claims"):
         # The children are generous; only the charge is missing.
-        prove(node(repr(8.0 * len(groups) + 0.05), *["8"] * len(groups)), problem_of(model, formula), _generous)
+        prove(node(problem, repr(8.0 * len(groups) + 0.05), *["8"] * len(groups)), problem, _generous)
 
 
 def _generous(node: Boxes, problem: Problem, path, limit: arb) -> arb:
@@ -118,7 +122,8 @@ def test_the_comparison_sees_a_forgotten_charge_slope_unit_or_constant(monkeypat
     def changed(**fields):
         return lambda problems: [replace(problems[0], left=replace(problems[0].left, **fields)), problems[1]]
 
-    first = subproblems(node("9", "9", "9"), problem_of(block()))[0][0].left
+    whole = problem_of(block())
+    first = subproblems(node(whole, "9", "9", "9"), whole)[0][0].left
     assert isinstance(first, UnitSum)
     assert not_covered(block(), cut=changed(linear=[ZERO, ZERO])) > 18
     assert not_covered(block(), cut=changed(linear=first.linear[::-1])) > 18
@@ -127,14 +132,14 @@ def test_the_comparison_sees_a_forgotten_charge_slope_unit_or_constant(monkeypat
     assert not_covered(block(), cut=lambda problems: problems[::-1]) > 18
     across = block(np.ones((4, 4)))
     assert not_covered(across) == 0
-    monkeypatch.setitem(sum_of_units.LIPSCHITZ, "gelu", ZERO)
+    monkeypatch.setitem(split_rule.LIPSCHITZ, "gelu", ZERO)
     assert not_covered(across) > 12
 
 
 def test_no_sum_of_bounds_is_lost_to_a_constant():
     """Errors that lean to one side in both groups: with balanced constants the bounds add up to the joint error."""
     problem = problem_of(block())
-    problems, _ = subproblems(node("9", "9", "9"), problem)
+    problems, _ = subproblems(node(problem, "9", "9", "9"), problem)
     points = np.random.default_rng(1).uniform(-1, 1, (4_000, 2))
     points[:1000] = np.sign(points[:1000])
     errors = [np.array([float(gap(part, point)) for point in points]) for part in problems]
@@ -155,10 +160,10 @@ def test_a_true_claim_is_proved_and_a_tighter_one_refused():
     largest = float(
         np.abs(model.evaluate(points)[:, 0] - (points[:, 0] + points[:, 1]) ** 2 / 4 - points[:, 2] ** 2).max()
     )
-    upper = prove(node("2", "1", "1"), problem, local)
+    upper = prove(node(problem, "2", "1", "1"), problem, local)
     assert largest <= float(upper)
     with pytest.raises(Refused):
-        prove(node("0.2", "0.1", "0.1"), problem, local)
+        prove(node(problem, "0.2", "0.1", "0.1"), problem, local)
 
 
 @pytest.mark.parametrize(
@@ -167,7 +172,8 @@ def test_a_true_claim_is_proved_and_a_tighter_one_refused():
 )
 def test_trees_that_do_not_fit_are_refused(formula, count, match):
     with pytest.raises(Refused, match=match):
-        prove(node("0.001", *["0.0005"] * count), problem_of(block(), formula), local)
+        problem = problem_of(block(), formula)
+        prove(node(problem, "0.001", *["0.0005"] * count), problem, local)
 
 
 def test_other_blocks_are_refused():
@@ -186,7 +192,7 @@ def test_other_blocks_are_refused():
     problem = Problem(network_of(model), ProgramFunction(parse_formula("x1 + x2")), BallDomain(parse_domain("[0,1]^2")))
     # The attention depends on x: what is not affine in it is slack, and that is large.
     with pytest.raises(Refused):
-        prove(node("0.1", "0.05", "0.05"), problem, _generous)
+        prove(node(problem, "0.1", "0.05", "0.05"), problem, _generous)
 
 
 def test_outputs_then_sum():
@@ -202,8 +208,8 @@ def test_outputs_then_sum():
         "gelu",
     )
     problem = problem_of(model, "[x1*x2/5, x1-x2]", 2)
-    affine = Sum("1e-9", (Boxes("1e-12", 2, 0, 1), Boxes("1e-12", 2, 0, 1)))
-    good = Outputs("0.3", (node("0.3", "0.3"), affine))
+    first, second = outputs(problem)
+    good = Outputs("0.3", (node(first, "0.3", "0.3"), node(second, "1e-9", "1e-12", "1e-12")))
     assert prove(good, problem, local) <= 0.3
     with pytest.raises(Refused):
         prove(replace(good, children=good.children[::-1]), problem, local)

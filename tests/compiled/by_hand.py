@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
+from certiformer.checker.margin.circuit import Cell, Circuit, HeadRole, Output, UnitRole
 from certiformer.compiled.program import CompiledProgram
+from certiformer.compiler.lemmas import lemmas_of
 from certiformer.kernel.certificate import Certificate, Outcome
 from certiformer.kernel.files import CIRCUIT, CONFIG, MODEL, PROGRAM, digest
+from certiformer.kernel.meanings.rasp import read_program
 from certiformer.model import Attention, Block, Code, Config, FeedForward, Heads, Input, Readout
 from certiformer.model.tensor_file import arrays_to_bytes
 from certiformer.rasp import Aggregate, Comparison, Full, Select, indices, tokens
-from certiformer.rasp.circuit import Cell, Circuit, HeadRole, Output, UnitRole
 from certiformer.rasp.graph_file import graph_to_text
 from certiformer.rasp.program_to_graph import program_to_graph
 
@@ -73,6 +75,7 @@ def by_hand(**changes: np.ndarray) -> CompiledProgram:
         units=(UnitRole(0, 0, 1, "clear", (2,), (2,)),),
         identities=(),
         output=Output("logits", (3,), (0, 1, 2), 3),
+        lemmas=lemmas_of(read_program(graph_to_text(graph))),
         lines={str(number["aggregate"]): "mine.py:7"},
     )
     files = {

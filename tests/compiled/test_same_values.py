@@ -14,6 +14,7 @@ from random import Random
 import numpy as np
 import pytest
 
+from certiformer.checker.margin import lemmas
 from certiformer.compiled import compile as certified
 from certiformer.compiled.batch_meaning import BatchMeaning
 from certiformer.compiled.decode import Decoder
@@ -187,11 +188,21 @@ def old_determines(nodes, key: int, value: int) -> bool:
     return key == value or facts._is_map_of(nodes, value, key)
 
 
-def test_the_wrong_inference_is_caught_at_a_long_length(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_inference_of_the_language_certifies_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The checker concludes for itself that selected values are the same; what the compiler believes does not count."""
+    program = hard_cases()["equal keys"]
+    monkeypatch.setattr(facts, "_determines", old_determines)
+    made = certified(program, VOCAB, LONG, certified=False)
+    assert wrong_answers(compile_program(program, VOCAB, LONG, dtype="float64"), program, long_inputs(0, LONG)) != []
+    assert made.circuit.lemmas and not certifies(program, LONG)
+
+
+def test_a_wrong_lemma_is_caught_at_a_long_length(monkeypatch: pytest.MonkeyPatch) -> None:
     """Negative control: with `equal` taken for `the same`, something false is certified, and the comparison shows it."""
     program = hard_cases()["equal keys"]
     assert not certifies(program, LONG)
     monkeypatch.setattr(facts, "_determines", old_determines)
+    monkeypatch.setattr(lemmas, "_no_equal_values", lambda node: True)
     assert certifies(program, LONG)
     made = compile_program(program, VOCAB, LONG, dtype="float64")
     assert wrong_answers(made, program, long_inputs(0, LONG)) != []

@@ -9,10 +9,10 @@ import pytest
 
 import certiformer
 from certiformer import rasp
+from certiformer.checker.margin.circuit import Circuit
 from certiformer.compiler.driver import compile_graph, compile_program
 from certiformer.errors import BadInput
 from certiformer.rasp import Aggregate, Comparison, Map, Select, SelectorWidth, SequenceMap, evaluate, indices, tokens
-from certiformer.rasp.circuit import Circuit
 from certiformer.rasp.graph_to_simplified import graph_to_simplified
 from certiformer.rasp.library import catalogue
 from certiformer.rasp.program_to_graph import program_to_graph

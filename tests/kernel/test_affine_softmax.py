@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from dataclasses import replace
 
@@ -12,7 +13,9 @@ from flint import arb
 from certiformer.construct.prototype_attention import prototype_transformer
 from certiformer.kernel.affine_softmax import Head, Prototypes, _keep, as_prototypes
 from certiformer.kernel.balls import Box, working_precision
+from certiformer.kernel.network import Network
 from certiformer.kernel.taylor import bounds
+from certiformer.kernel.weights import Tensor
 from certiformer.model import Attention, Block, Code, Config, FeedForward, Heads, Input, Norm, Readout, Transformer
 from checker.networks import exact, network_of, point_box
 from checker.oracle import places, point_of, precisely, violation
@@ -261,3 +264,58 @@ def test_a_row_without_any_allowed_key_is_left_to_the_network():
     tensors = {**model.tensors, "blocks.0.attention.mask": mask}
     assert as_prototypes(network_of(Transformer(model.config, tensors))) is None
     assert as_prototypes(network_of(model)) is not None
+
+
+def gated(kind: str, slope: float) -> Network:
+    """The data token x looks, with the score 2 + slope x, at itself (x, 1) and at a register, whose score is zero, and
+    adds what it saw; prototypes without values follow."""
+    width, tensors = 4, {}
+
+    def tensor(name: str, *shape: int, **entries: float) -> None:
+        data = [0.0] * math.prod(shape)
+        for place, number in entries.items():
+            data[int(place.strip("_"))] = number
+        tensors[name] = Tensor(shape, data)
+
+    tensor("embed.weight", 1, width, _0=1.0)
+    tensor("embed.bias", width, _1=1.0)
+    tensor("registers", 1, width, _3=1.0)
+    tensor("readout.weight", width, 1, _2=1.0)
+    tensor("readout.bias", 1)
+    for b in (0, 1):
+        name = f"blocks.{b}.attention.groups.0"
+        tensor(f"{name}.query", 1, width, 1, **({"_0": slope, "_1": 2.0} if b == 0 else {"_0": 1.0}))
+        tensor(f"{name}.key", 1, width, 1, **({"_1": 1.0} if b == 0 else {"_3": 1.0}))
+        tensor(f"{name}.value", 1, width, 1, **({"_1": 1.0} if b == 0 else {}))
+        tensor(f"{name}.output", 1, 1, width, **({"_2": 1.0} if b == 0 else {}))
+        rows = [0, 0, 1, 1] if b == 0 else [0, 0, 1, 0]  # of two rows the second is the data token
+        tensors[f"blocks.{b}.attention.mask"] = Tensor((2, 2), list(map(float, rows)), "U8")
+    attention = {
+        "heads": [{"count": 1, "key": 1, "value": 1}], "bias": False, "scale": "unit", "mask": "table",
+        "score_bias": "none", "residual": True,
+    }  # fmt: skip
+    blocks = [{"attention": {**attention, "kind": k}, "ffn": None, "norm": None} for k in (kind, "softmax")]
+    config = {
+        "format": "certiformer-model-1", "dtype": "float64", "input": {"kind": "continuous", "tokens": 1, "width": 1},
+        "width": width, "registers": 1, "code": {"kind": "none"}, "blocks": blocks, "loops": 1,
+        "readout": {"kind": "token", "token": 0}, "outputs": 1,
+    }  # fmt: skip
+    return Network(config, tensors)
+
+
+@pytest.mark.parametrize("kind", ["softmax", "linear", "relu", "hard", "nearest"])
+@pytest.mark.parametrize("slope", [-1.0, 1.0, 0.0])
+def test_what_is_affine_on_one_box_alone_is_not_taken_for_affine(kind, slope):
+    """Heads that choose, or cut off, do so beyond the box on which the program is read: forms there must say so."""
+    network = gated(kind, slope)
+    function = as_prototypes(network) or network
+    for x in (-9.0, -2.5, 0.25, 2.5, 9.0):
+        near = Box((arb(x),), (arb(0),))
+        ((low, high),) = (bounds(form) for form in function.forms(near, 1))
+        ((least, most),) = (bounds(form) for form in network.forms(near, 1))
+        assert low <= most
+        assert least <= high
+    if kind in ("relu", "hard", "nearest"):
+        assert as_prototypes(network) is None
+    elif kind == "linear":
+        assert as_prototypes(network) is not None

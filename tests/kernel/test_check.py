@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import subprocess
 from fractions import Fraction
 from pathlib import Path
@@ -140,10 +141,13 @@ def worker(files: dict[str, bytes], *requests: str) -> list[dict]:
 
 def test_a_worker_proves_the_bytes_that_it_is_sent(many_leaves):
     files = read_files(many_leaves)
-    (answer,) = worker(files, json.dumps({"path": [], "cell": [[0, 0]], "tree": "ff"}))
+    request = {"path": [], "cell": [[0, 0]], "goal": None, "deepest": 5, "seconds": math.inf}
+    (answer,) = worker(files, json.dumps({**request, "tree": "ff"}))
     assert answer["leaves"] == 1
-    (answer,) = worker(files, json.dumps({"path": [], "cell": [[0, 0]], "tree": "00ff"}))
+    (answer,) = worker(files, json.dumps({**request, "tree": "00ff"}))
     assert "malformed" in answer["refused"]
+    (answer,) = worker(files, json.dumps({**request, "tree": "ff", "seconds": -1.0}))
+    assert "time was spent" in answer["refused"]
     (answer,) = worker({**files, "leaves.bin": b"\xff"}, "")
     assert "hash does not match" in answer["refused"]
 

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from flint import arb
 
 from certiformer.errors import BadInput
 from certiformer.kernel.balls import BallDomain, working_precision
-from certiformer.kernel.cover import EXTRA, prove_piece
+from certiformer.kernel.cover import EXTRA, Effort, prove_piece
 from certiformer.kernel.problem import Problem, ProgramFunction
 from certiformer.kernel.refusal import Refused
 from certiformer.kernel.rules import prove
-from certiformer.kernel.splits import root
+from certiformer.kernel.splits import LEAF, encode, root, subtrees
 from certiformer.kernel.steps import Boxes
 from certiformer.kernel.taylor import MAX_ORDER, Form, table
+from certiformer.kernel.workers import _joined
 from certiformer.target import parse_domain, parse_formula
 from negative.forge import uniform_tree
 
@@ -81,6 +84,57 @@ def test_a_leaf_that_is_a_little_too_wide_is_bisected_by_the_checker():
     assert count == 1
     assert 1 <= upper <= 1.05
     assert EXTRA == 5
+
+
+def recorded(problem: Problem, tree: bytes, order: int, bound: float | str, effort: Effort) -> tuple[float, bytes]:
+    """The proved bound and the tree that was accepted."""
+    accepted = bytearray()
+    whole = root(problem.domain.dimension)
+    upper = prove_piece(problem, whole, tree, order, arb(bound), lambda _: None, effort, accepted)
+    return float(upper), bytes(accepted)
+
+
+@pytest.mark.parametrize("order", [0, 1, 3])
+def test_the_accepted_tree_proves_the_same_without_another_bisection(order):
+    problem = problem_of("sin(3*x1)*x2", "x1*x2**2", "[0,2]x[0,1]")
+    upper, accepted = recorded(problem, uniform_tree(2, 1), order, 2.75, Effort(deepest=60))
+    assert accepted.count(LEAF) > 4
+    assert recorded(problem, accepted, order, upper * (1 + 1e-15), Effort(deepest=0)) == (upper, accepted)
+    with pytest.raises(Refused, match="could only be bounded"):
+        recorded(problem, uniform_tree(2, 1), order, upper, Effort(deepest=0))
+
+
+def test_a_goal_within_reach_is_reached_and_one_out_of_reach_costs_no_proof():
+    problem = problem_of("x1**2", "0", "[-1,1]")
+    coarse, _ = recorded(problem, uniform_tree(1, 0), 0, 5, Effort())
+    assert coarse == 1.0  # the interval of a square is exact
+    problem = problem_of("x1 - x1**2", "0", "[0,1]")
+    loose, _ = recorded(problem, uniform_tree(1, 1), 0, 2, Effort())
+    reached, _ = recorded(problem, uniform_tree(1, 1), 0, 2, Effort(goal="0.3", deepest=60))
+    beyond, tree = recorded(problem, uniform_tree(1, 1), 0, 2, Effort(goal="0.2", deepest=60))
+    assert loose > 0.5 and reached <= 0.3
+    assert 0.25 <= beyond < loose  # the maximum is 1/4
+    assert tree.count(LEAF) <= 4 * 2**EXTRA  # once a leaf had to stay above the goal, the others need not go below
+
+
+def test_no_effort_proves_what_is_false_and_the_clock_ends_it():
+    problem = problem_of("x1*x2", "0", "[0,1]^2")
+    began = time.monotonic()
+    with pytest.raises(Refused, match="the time was spent"):
+        recorded(problem, uniform_tree(2, 2), 1, "1", Effort(deepest=60, end=began - 1))
+    for bound in ("0.99", "0.9999"):
+        with pytest.raises(Refused):
+            recorded(problem, uniform_tree(2, 2), 1, bound, Effort("0.5", 60, time.monotonic() + 1))
+    assert time.monotonic() - began < 30
+
+
+@pytest.mark.parametrize("largest", [0, 1, 4, 9, 1000])
+def test_pieces_are_put_back_where_they_were_cut(largest):
+    tree = encode(2, {((0, 0), (0, 0)): 0, ((1, 0), (0, 0)): 1, ((1, 0), (1, 1)): 0, ((1, 1), (0, 0)): 1})
+    parts = [part for _, part in subtrees(tree, 2, largest)]
+    assert _joined(tree, 2, largest, parts) == tree
+    finer = [part.replace(b"\xff", b"\x01\xff\xff") for part in parts]
+    assert _joined(tree, 2, largest, finer) == tree.replace(b"\xff", b"\x01\xff\xff")
 
 
 @pytest.mark.parametrize("order", [-1, MAX_ORDER + 1, 10**6])

@@ -277,3 +277,15 @@ def test_hard_attention_across_a_switch_is_the_hull(order):
         assert low == expected == high
     low, high = bounds(network.forms(point_box([0.0]), order)[0])
     assert low <= 0 <= high
+
+
+def test_hard_attention_under_scores_of_zero_takes_the_mean():
+    """Zeros tie like any other constant: the form is 0, the mean of 1, -1 and 0, and not their hull."""
+    weights = {"value": [0, 0, 0, 1], "output": [0, 0, 0, 1], "readout.weight": [0, 0, 0, 1], "key": [0, 0, 0, 1]}
+    weights["registers"] = [[0, 0, 0, 1.0], [0, 0, 0, -1.0]]
+    ends = []
+    for query in ([0, 0, 0, 0], [1, 0, 0, 0]):
+        model = tiny({**weights, "query": query}, registers=2, kind="hard")
+        ends.append(bounds(network_of(model).forms(Box((arb(0),), (arb(1),)), 1)[0]))
+    assert -1e-20 < ends[0][0] <= 0 <= ends[0][1] < 1e-20
+    assert ends[1][0] <= -1 and ends[1][1] >= 1  # here either of the registers may win

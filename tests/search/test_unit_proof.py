@@ -17,7 +17,7 @@ from certiformer.kernel.problem import Problem, ProgramFunction
 from certiformer.kernel.refusal import Refused
 from certiformer.kernel.rules import prove
 from certiformer.kernel.splits import root
-from certiformer.kernel.steps import Boxes, Outputs, Sum
+from certiformer.kernel.steps import Boxes, Outputs, Split
 from certiformer.model import Transformer
 from certiformer.search import build
 from certiformer.search.ridge_proof import RidgeProof
@@ -75,7 +75,7 @@ def test_the_tree_is_accepted_and_tight(formula, outputs, activation):
     proof = found.prove(1.01 * peak, BUDGET)
     assert errors.max() <= float(accepted(proof, problem)) <= 1.01 * peak
     assert proof.upper <= Fraction(1.01 * peak)
-    assert isinstance(proof.proof, Sum if outputs == 1 else Outputs)
+    assert isinstance(proof.proof, Split if outputs == 1 else Outputs)
 
 
 def test_a_goal_below_the_error_is_refused_at_once():
@@ -94,11 +94,11 @@ def test_a_spent_budget_is_refused_and_continues_later():
 
 
 def test_only_one_part_in_all_variables_is_one_part():
-    assert not UnitProof(problem_of(random_block(1), TWO_GROUPS), None, 0).is_one_part
-    assert not UnitProof(problem_of(random_block(2), TWO_OUTPUTS), None, 0).is_one_part
-    assert UnitProof(problem_of(random_block(1), "x1*x2*x3*x4"), None, 0).is_one_part
+    assert not UnitProof(problem_of(random_block(1), TWO_GROUPS), None, 0).one_part
+    assert not UnitProof(problem_of(random_block(2), TWO_OUTPUTS), None, 0).one_part
+    assert UnitProof(problem_of(random_block(1), "x1*x2*x3*x4"), None, 0).one_part
     # Units along variables that the target does not read are charged.
-    assert not UnitProof(problem_of(random_block(1), "x1*x2"), None, 0).is_one_part
+    assert not UnitProof(problem_of(random_block(1), "x1*x2"), None, 0).one_part
 
 
 def test_a_trained_sum_is_proved_tightly_in_its_parts():
@@ -107,5 +107,5 @@ def test_a_trained_sum_is_proved_tightly_in_its_parts():
     assert run.upper is not None and run.lower is not None
     assert run.upper <= 1.01 * run.lower
     assert run.certificate.proof is not None
-    assert isinstance(run.certificate.proof, Sum)
+    assert isinstance(run.certificate.proof, Split)
     assert len(run.certificate.proof.children) == 2

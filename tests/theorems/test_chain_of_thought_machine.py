@@ -16,10 +16,10 @@ from certiformer.errors import BadInput
 from certiformer.kernel.certificate import Certificate
 from certiformer.kernel.computation import check_computation
 from certiformer.kernel.files import digest
+from certiformer.kernel.meanings.machine import Machine
 from certiformer.kernel.refusal import Refused
 from certiformer.kernel.rounding import FORMATS
 from certiformer.kernel.weights import Tensor, read_model
-from certiformer.target.machine import Machine
 from compiler.machines.random_machines import random_machine
 from compiler.machines.token_runs import thoughts
 from compiler.numpy_decoder import arrays, outputs

@@ -15,10 +15,10 @@ from certiformer.compiler.machines.examples import busy_beaver, increment, palin
 from certiformer.errors import BadInput
 from certiformer.kernel.computation import check_computation
 from certiformer.kernel.files import digest
+from certiformer.kernel.meanings.machine import Machine
 from certiformer.kernel.refusal import Refused
 from certiformer.kernel.rounding import FORMATS
 from certiformer.kernel.weights import Tensor, read_model
-from certiformer.target.machine import Machine
 from compiler.machines.random_machines import random_machine
 from compiler.machines.token_runs import encoded
 from compiler.numpy_decoder import arrays, outputs

@@ -12,8 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from certiformer.axioms.in_context_relu import find, sentence
-from certiformer.axioms.logistic_polygon import polygon_error
+from certiformer.axioms.in_context_relu import find, polygon_error, sentence
 from certiformer.compiler.incontext import Request, compile_learner, describe, save_learner
 from certiformer.compiler.incontext.compiled import CompiledLearner
 from certiformer.compiler.incontext.logistic_polygon import polygon

@@ -11,11 +11,9 @@ import numpy as np
 import pytest
 from flint import arb, ctx, fmpq
 
+from certiformer.axioms.in_context_gradient import LearnerRun, run_bound, spectrum
 from certiformer.axioms.in_context_gradient import find as find_gradient
-from certiformer.axioms.in_context_gradient import run_bound
-from certiformer.axioms.in_context_ridge import contraction, find, ridge_bounds
-from certiformer.axioms.learner_run import Errors, LearnerRun
-from certiformer.axioms.learner_spectrum import chebyshev_bound, spectrum
+from certiformer.axioms.in_context_ridge import chebyshev_bound, contraction, find, ridge_bounds
 from certiformer.compiler.incontext import Request, compile_learner, describe
 from certiformer.compiler.incontext.compiled import CompiledLearner
 from certiformer.compiler.incontext.schedule import chebyshev, constant, lebedev, whitening
@@ -123,22 +121,22 @@ def test_errors_of_features_and_keys_go_through_whitening_as_bounded():
     true = x - beta * x @ x.T @ x
     unit = [np.outer(a, b) * size for a in np.eye(2) for b in np.eye(2)]
     for e, f in product([np.zeros((2, 2)), *unit, *(-u for u in unit)], repeat=2):
-        errors = Errors(*(arb(float(np.linalg.norm(part, 2))) for part in (e, f)), arb(0))
+        errors = (*(arb(float(np.linalg.norm(part, 2))) for part in (e, f)), arb(0))
         found, _ = run.whitened(0, arb(beta), errors, arb(1))
         matrix = (x + e) @ (x + f).T
         missed = [
             np.linalg.norm(part - true, 2)
             for part in (x + e - beta * matrix @ (x + e), x + f - beta * matrix @ (x + f))
         ]
-        assert missed[0] <= float(found.features) * (1 + 1e-9) and missed[1] <= float(found.keys) * (1 + 1e-9)
-    both, _ = run.whitened(0, arb(beta), Errors(arb(size), arb(size), arb(0)), arb(1))
+        assert missed[0] <= float(found[0]) * (1 + 1e-9) and missed[1] <= float(found[1]) * (1 + 1e-9)
+    both, _ = run.whitened(0, arb(beta), (arb(size), arb(size), arb(0)), arb(1))
     # beta is near 0.7 here, so errors grow by at most 1 + 2 * 0.7 and never by more.
-    assert 1.5 * size < float(both.features) < 2.6 * size
-    query, reach = run.whitened(0, arb(beta), Errors(arb(0), arb(0), arb(size)), arb(2))
-    assert float(query.query) == pytest.approx((1 - beta * 0.1) * size, rel=1e-6)
+    assert 1.5 * size < float(both[0]) < 2.6 * size
+    query, reach = run.whitened(0, arb(beta), (arb(0), arb(0), arb(size)), arb(2))
+    assert float(query[2]) == pytest.approx((1 - beta * 0.1) * size, rel=1e-6)
     assert float(reach) == pytest.approx(2 * (1 - beta * 0.1), rel=1e-6)
-    shaken, _ = run.whitened(0, arb(beta), Errors(arb(size), arb(0), arb(0)), arb(2))
-    assert float(shaken.query) == pytest.approx(beta * size * 2, rel=1e-6)
+    shaken, _ = run.whitened(0, arb(beta), (arb(size), arb(0), arb(0)), arb(2))
+    assert float(shaken[2]) == pytest.approx(beta * size * 2, rel=1e-6)
 
 
 @pytest.mark.parametrize("layers", [1, 2, 5, 16, 64])
@@ -194,8 +192,8 @@ def hold_every_eigenvalue(found, steps, betas, low, high):
                 share = values[k] / values[0] if t > 0 else arb(1)
                 reach = reach + arb(steps[k]) * share * product
                 product = product * (1 - arb(steps[k]) * values[k])
-                assert abs(product) <= found.growth(i, k + 1)
-                assert abs(reach) * arb(float(t)).sqrt() <= found.reach(i, k + 1) * (1 + arb("1e-25"))
+                assert abs(product) <= found.at(i, k + 1)[0]
+                assert abs(reach) * arb(float(t)).sqrt() <= found.at(i, k + 1)[1] * (1 + arb("1e-25"))
             if i == 0:
                 assert abs(product) <= found.left
 
@@ -211,7 +209,7 @@ def test_the_order_of_lebedev_keeps_products_small():
     """In increasing order the same steps multiply errors by more than a million times as much on the way."""
     steps = chebyshev(0.01, 1.0, 32)
     sizes = [
-        max(float(spectrum(order, (0.0,) * 32, 0.01, 1.0).growth(i, k)) for i in range(32) for k in range(i, 33))
+        max(float(spectrum(order, (0.0,) * 32, 0.01, 1.0).at(i, k)[0]) for i in range(32) for k in range(i, 33))
         for order in (steps, tuple(sorted(steps, reverse=True)))
     ]
     assert sizes[0] < 2000 and sizes[1] > 1e6 * sizes[0]

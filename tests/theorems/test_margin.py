@@ -8,9 +8,11 @@ import random
 import numpy as np
 import pytest
 
-from certiformer.checker.margin import margin_certificate
+from certiformer.checker.margin.certify import margin_certificate
+from certiformer.checker.margin.circuit import Circuit
 from certiformer.checker.margin.fixed import Arithmetic
 from certiformer.checker.margin.identities import verify_identities
+from certiformer.checker.margin.programs import read_programs
 from certiformer.checker.margin.variables import Variables
 from certiformer.checker.margin.walk import Walk, Weights
 from certiformer.errors import BadInput
@@ -18,12 +20,12 @@ from certiformer.kernel.certificate import Certificate
 from certiformer.kernel.check import check
 from certiformer.kernel.configuration import DTYPES
 from certiformer.kernel.files import CERTIFICATE, CIRCUIT, CONFIG, MODEL, PROGRAM, canonical
+from certiformer.kernel.meanings.rasp import read_program
 from certiformer.kernel.refusal import Refused
-from certiformer.rasp.circuit import Circuit
 from certiformer.rasp.graph_file import graph_from_text
 from certiformer.rasp.graph_run import GraphRunner
 from certiformer.rasp.value import identity
-from checker.compiled_programs import all_inputs, built, decoded, meaning, states
+from checker.compiled_programs import all_inputs, built, decoded, key, meaning, states
 
 EXACT_IN_FLOAT32 = ("copy", "shift", "reverse", "length", "hist", "sort", "sum", "majority", "frac_prevs", "palindrome")
 
@@ -65,29 +67,26 @@ class _Watched(Walk):
 def test_every_coordinate_of_a_run_is_within_its_bound(name, dtype):
     model = built(name, 4, dtype)
     circuit = Circuit.from_text(model.circuit)
-    variables = Variables(graph_from_text(circuit.extended))
+    variables = read_programs(model.program, circuit).variables
     verify_identities(variables, circuit.identities)
     walk = _Watched(Arithmetic(dtype), variables, circuit, model.config, Weights(model.tensors()), {})
     walk.trail = []
     walk.run()
-    runner = GraphRunner(variables.graph)
+    graph = graph_from_text(circuit.extended)
+    runner = GraphRunner(graph)
     places = [
-        {identity(v): k for k, v in enumerate(variables.domain(n))} if node.values else None
+        {key(v): k for k, v in enumerate(variables.domain(n))} if node.values else None
         for n, node in enumerate(variables.graph.nodes)
     ]
     checked, rng = 0, random.Random(1)
     inputs = list(all_inputs(model, 4))
     for ids in rng.sample(inputs, min(25, len(inputs))):
-        values = runner.run_all([variables.graph.vocab[k] for k in ids])
+        values = runner.run_all([graph.vocab[k] for k in ids])
         for h, contents in zip(states(model, list(ids), np.dtype(dtype).type), walk.trail, strict=True):
             for c, content in enumerate(contents):
                 assert abs(float(h[0, c]) - content.start / 2**128) <= content.start_error / 2**128 * (1 + 1e-9)
                 for i in range(len(ids)):
-                    v = (
-                        0
-                        if content.variable is None
-                        else places[content.variable][identity(values[content.variable][i])]
-                    )
+                    v = 0 if content.variable is None else places[content.variable][key(values[content.variable][i])]
                     # Both sides are read as float64 here, hence the factor; where the bound is zero they must be equal.
                     off = abs(float(h[i + 1, c]) - content.ideal[v] / 2**128)
                     assert off <= content.error[v] / 2**128 * (1 + 1e-9) + 1e-16 * abs(content.ideal[v] / 2**128) * (
@@ -394,9 +393,8 @@ def test_an_inexact_cell_is_cleared_exactly_by_one_unit():
     from certiformer.checker.margin.cases import settle
     from certiformer.checker.margin.state import Content
     from certiformer.checker.margin.tables import directions, gathered
-    from certiformer.checker.margin.variables import Variables
 
-    variables = Variables(graph_from_text(built("copy", 4).program))
+    variables = Variables(read_program(built("copy", 4).program))
     one = 1 << 128
     old = Content(variables.tokens, [one, 2 * one, 3 * one], [one // 1000] * 3, one, one // 1000, 0)
     arithmetic = Arithmetic("float32")
@@ -417,9 +415,8 @@ def test_a_cell_that_rounding_may_leave_below_zero_is_cleared_exactly_by_two_uni
     from certiformer.checker.margin.cases import settle
     from certiformer.checker.margin.state import Content
     from certiformer.checker.margin.tables import directions, gathered
-    from certiformer.checker.margin.variables import Variables
 
-    variables = Variables(graph_from_text(built("copy", 4).program))
+    variables = Variables(read_program(built("copy", 4).program))
     one = 1 << 128
     old = Content(variables.tokens, [0, one, -one], [one // 1000] * 3, 0, one // 1000, 0)
     arithmetic = Arithmetic("float32")
@@ -462,7 +459,7 @@ def test_a_derived_node_without_a_value_is_refused():
         values = extended["nodes"][first]["values"]
         number = len(extended["nodes"]) - 1
         read = {"kind": "aggregate", "name": "mix", "inputs": [number, first], "constant": None, "numerical": False}
-        extended["nodes"].append({**read, "values": values})
+        extended["nodes"].append({**read, "values": {**values, "undefined": True}})
         data["extended"] = json.dumps(extended, sort_keys=True, separators=(",", ":")) + "\n"
 
     refused(model.with_circuit(add), "may have no value")

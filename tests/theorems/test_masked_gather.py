@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from flint import arb
 
-from certiformer.checker.ridges import units_of
 from certiformer.construct.masked_gather import construction_under_mask, masked_gather
 from certiformer.construct.method import Shape, Task
 from certiformer.errors import BadInput
@@ -17,6 +16,7 @@ from certiformer.kernel.balls import BallDomain
 from certiformer.kernel.problem import Problem, ProgramFunction, error_upper
 from certiformer.kernel.refusal import Refused
 from certiformer.kernel.rules import prove
+from certiformer.kernel.units import units_of
 from certiformer.model import Transformer
 from certiformer.search import build_under_mask
 from certiformer.search.ridge_proof import prove_by_ridges

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from certiformer.axioms import exact_count
-from certiformer.checker.run_sequences import sequences_run_error
 from certiformer.compiler.driver import compile_program
 from certiformer.construct.parity import parity_network, parity_values
 from certiformer.construct.selector_width import inverse_units
 from certiformer.errors import BadInput
+from certiformer.kernel.rounding.runs import letters_error
 from certiformer.kernel.steps import Theorem
 from certiformer.model import Transformer
 from certiformer.rasp.library import catalogue
@@ -24,7 +24,7 @@ def test_a_thousand_bits_are_exact_and_proved():
     network, target = parity_network(1000), CountMap("", 2, 1000, "parity")
     problem = problem_of(network, target)
     assert exact_count.check(NODE, problem) < 1e-20
-    run = sequences_run_error(problem.network, "float64")
+    run = letters_error(problem.network, "float64")
     assert run.bound is not None
     assert run.bound < 1e-6
     bits = np.random.default_rng(0).integers(0, 2, (64, 1000))

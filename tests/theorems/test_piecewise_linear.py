@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -9,29 +10,33 @@ import pytest
 from flint import arb, fmpq
 
 from certiformer.axioms.piecewise_linear import check, largest_gap
-from certiformer.checker.ridges import Bend, Profile
 from certiformer.kernel.balls import BallDomain, working_precision
 from certiformer.kernel.problem import Problem, ProgramFunction
 from certiformer.kernel.refusal import Refused
 from certiformer.kernel.steps import Theorem
+from certiformer.kernel.units import Unit, UnitSum
 from certiformer.target import parse_domain, parse_formula
 
 working_precision()
 
 
-def problem(profile: Profile, formula: str, on: str) -> Problem:
+def bend(steepness: arb, offset: arb, coefficient: arb) -> Unit:
+    return Unit([steepness], offset, coefficient, arb(0))
+
+
+def problem(profile: UnitSum, formula: str, on: str) -> Problem:
     return Problem(profile, ProgramFunction(parse_formula(formula, 1)), BallDomain(parse_domain(on)))
 
 
-def interpolant(f, low: float, high: float, pieces: int, backward: bool = False) -> Profile:
+def interpolant(f, low: float, high: float, pieces: int, backward: bool = False) -> UnitSum:
     """Relu units through f at evenly spaced knots; `backward` builds them from the right end."""
     knots = np.linspace(low, high, pieces + 1)
     slopes = np.diff(f(knots)) / np.diff(knots)
     first = slopes[-1] if backward else slopes[0]
     start = knots[-1] if backward else knots[0]
     sign = -1.0 if backward else 1.0
-    bends = [Bend(arb(sign), arb(-sign * knots[i]), arb(slopes[i] - slopes[i - 1])) for i in range(1, pieces)]
-    return Profile("relu", arb(first), arb(float(f(start))) - arb(first) * arb(float(start)), bends)
+    bends = [bend(arb(sign), arb(-sign * knots[i]), arb(slopes[i] - slopes[i - 1])) for i in range(1, pieces)]
+    return UnitSum("relu", [arb(first)], arb(float(f(start))) - arb(first) * arb(float(start)), bends)
 
 
 @pytest.mark.parametrize("backward", [False, True])
@@ -58,9 +63,9 @@ def test_interpolation_of_a_parabola_has_exactly_the_classical_error(pieces, bac
 def test_the_bound_contains_the_error_and_is_tight(formula, f, on):
     left = interpolant(f, *on, 16)
     points = np.linspace(*on, 20001)
-    knots = np.array([-float(b.offset) for b in left.bends])
-    value = float(left.slope) * points + float(left.shift)
-    value += np.maximum(points[:, None] - knots, 0) @ np.array([float(b.coefficient) for b in left.bends])
+    knots = np.array([-float(b.offset) for b in left.units])
+    value = float(left.linear[0]) * points + float(left.constant)
+    value += np.maximum(points[:, None] - knots, 0) @ np.array([float(b.coefficient) for b in left.units])
     sampled = np.abs(value - f(points)).max()
     bound = float(largest_gap(problem(left, formula, f"[{on[0]}, {on[1]}]"), 4, arb(float(sampled) * 1.01 + 1e-9)))
     # The sample of 20,000 points misses the peak by less than 1 %; the float64 evaluation is good to 1e-13. At the very
@@ -70,19 +75,19 @@ def test_the_bound_contains_the_error_and_is_tight(formula, f, on):
 
 def test_units_at_the_same_knot_and_outside_the_range():
     bends = [
-        Bend(arb(1), arb(-1), arb(2)),
-        Bend(arb(2), arb(-2), arb(-1)),  # the same knot: cancels the first
-        Bend(arb(1), arb(-50), arb(9)),  # never active
-        Bend(arb(-1), arb(60), arb(1)),  # always active: 60 - s
+        bend(arb(1), arb(-1), arb(2)),
+        bend(arb(2), arb(-2), arb(-1)),  # the same knot: cancels the first
+        bend(arb(1), arb(-50), arb(9)),  # never active
+        bend(arb(-1), arb(60), arb(1)),  # always active: 60 - s
     ]
-    left = Profile("relu", arb(1), arb(-60), bends)
+    left = UnitSum("relu", [arb(1)], arb(-60), bends)
     assert float(largest_gap(problem(left, "0*x1", "[-3, 7]"), 2, arb("1e-20"))) < 1e-24
 
 
 def test_exact_rationals_agree_with_an_independent_maximum():
     # Cubic against a two-piece function with rational data; the error is a cubic on each piece: compare with a fine
     # rational sample, from which it differs by at most the Lipschitz constant times half the step.
-    left = Profile("relu", arb(fmpq(1, 3)), arb(fmpq(1, 7)), [Bend(arb(3), arb(-1), arb(fmpq(2, 5)))])
+    left = UnitSum("relu", [arb(fmpq(1, 3))], arb(fmpq(1, 7)), [bend(arb(3), arb(-1), arb(fmpq(2, 5)))])
     wanted = problem(left, "x1**3", "[0, 1]")
 
     def gap(x: Fraction) -> Fraction:
@@ -97,38 +102,38 @@ def test_a_planted_fault_is_refused():
     left = interpolant(np.sin, 0.0, 6.0, 30)
     node = Theorem("0.006", "piecewise_linear", {"order": 4})
     assert float(check(node, problem(left, "sin(x1)", "[0, 6]"))) <= 0.006
-    bends = list(left.bends)
-    bends[7] = Bend(bends[7].steepness, bends[7].offset, bends[7].coefficient + arb("0.001"))
+    bends = list(left.units)
+    bends[7] = replace(bends[7], coefficient=bends[7].coefficient + arb("0.001"))
     with pytest.raises(Refused, match="could only be bounded"):
-        check(node, problem(Profile("relu", left.slope, left.shift, bends), "sin(x1)", "[0, 6]"))
-    moved = [Bend(b.steepness, b.offset + arb("0.05"), b.coefficient) for b in left.bends]
+        check(node, problem(UnitSum("relu", left.linear, left.constant, bends), "sin(x1)", "[0, 6]"))
+    moved = [replace(b, offset=b.offset + arb("0.05")) for b in left.units]
     with pytest.raises(Refused):
-        check(node, problem(Profile("relu", left.slope, left.shift, moved), "sin(x1)", "[0, 6]"))
+        check(node, problem(UnitSum("relu", left.linear, left.constant, moved), "sin(x1)", "[0, 6]"))
 
 
 def test_assumptions_are_checked():
     node = Theorem("5", "piecewise_linear", {"order": 4})
-    smooth = Profile("gelu", arb(0), arb(0), [])
+    smooth = UnitSum("gelu", [arb(0)], arb(0), [])
     with pytest.raises(Refused, match="needs relu units"):
         check(node, problem(smooth, "x1", "[0, 1]"))
-    flat = Profile("relu", arb(0), arb(0), [])
+    flat = UnitSum("relu", [arb(0)], arb(0), [])
     with pytest.raises(Refused, match="division"):
         check(node, problem(flat, "1/x1", "[0, 1]"))
     with pytest.raises(Refused, match="log"):
         check(node, problem(flat, "log(x1)", "[0, 1]"))
-    still = Profile("relu", arb(0), arb(0), [Bend(arb(0), arb(1), arb(1))])
+    still = UnitSum("relu", [arb(0)], arb(0), [bend(arb(0), arb(1), arb(1))])
     with pytest.raises(Refused, match="constant along"):
         check(node, problem(still, "x1", "[0, 1]"))
 
 
 @pytest.mark.parametrize("parameters", [{}, {"order": 1}, {"order": 99}, {"order": True}, {"order": 4, "more": 1}])
 def test_forged_parameters_are_refused(parameters):
-    left = Profile("relu", arb(0), arb(0), [])
+    left = UnitSum("relu", [arb(0)], arb(0), [])
     with pytest.raises(Refused, match="order"):
         check(Theorem("5", "piecewise_linear", parameters), problem(left, "x1", "[0, 1]"))
 
 
 def test_nan_is_never_a_proof():
-    left = Profile("relu", arb.nan(), arb(0), [])
+    left = UnitSum("relu", [arb.nan()], arb(0), [])
     with pytest.raises(Refused):
         check(Theorem("5", "piecewise_linear", {"order": 4}), problem(left, "x1", "[0, 1]"))

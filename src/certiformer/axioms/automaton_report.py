@@ -9,8 +9,10 @@ from flint import arb
 
 from certiformer.kernel.balls import decimal
 from certiformer.kernel.computation import Finding
+from certiformer.kernel.meanings.automaton import Automaton
 from certiformer.kernel.refusal import Refused
-from certiformer.target.automaton import Automaton
+from certiformer.kernel.situations.numbers import as_ball
+from certiformer.kernel.situations.walk import Walk
 
 NOT_CLAIMED = (
     "Longer words: `run` refuses them.",
@@ -30,6 +32,12 @@ class Report:
     leak: arb
     margin: arb | None
     situations: int
+
+
+def report_of(automaton: Automaton, length: int, walk: Walk) -> Report:
+    """The report of a walk that proved the claim."""
+    margin = None if walk.margin is None else as_ball(walk.margin)
+    return Report(automaton, length, walk.config["dtype"], walk.leak, margin, walk.meaning.tally.checked)
 
 
 def claim(automaton: Automaton, length: int, how: str, dtype: str) -> str:

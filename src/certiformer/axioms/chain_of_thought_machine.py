@@ -85,10 +85,10 @@ from certiformer.axioms.thought_weights import ANCHOR_BITS, LEAD, ThoughtShape
 from certiformer.kernel.balls import INFINITY, ONE, ZERO, decimal, larger, smaller, working_precision
 from certiformer.kernel.computation import Files, Finding
 from certiformer.kernel.files import CONFIG, MACHINE, MODEL
+from certiformer.kernel.meanings.machine import Machine
 from certiformer.kernel.refusal import Refused
 from certiformer.kernel.rounding import FORMATS, Format, NoBound
 from certiformer.kernel.weights import Tensor, read_model
-from certiformer.target.machine import Machine
 
 THEOREM = {
     "id": "axioms.chain_of_thought_machine",

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from certiformer.kernel.meanings.machine import Machine
 from certiformer.kernel.refusal import Refused
 from certiformer.kernel.weights import Tensor
-from certiformer.target.machine import Machine
 
 FAR = 4.0
 LEFT, STAY, RIGHT = 0, 1, 2  # the moves of a token, in this order

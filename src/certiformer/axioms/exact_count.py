@@ -36,7 +36,7 @@ Certified
     The bound for the real-number function of the exact stored weights, at all V^n sequences of full length.
 
 Not certified
-    Shorter sequences; letters outside the alphabet. The rounding of a run is a claim of its own (`checker.run_sequences`).
+    Shorter sequences; letters outside the alphabet. The rounding of a run is a claim of its own (`kernel.rounding.runs`).
 
 Example
     >>> from certiformer.kernel.meanings.sequence_maps import CountMap
@@ -62,10 +62,7 @@ THEOREM = {
     "id": "axioms.exact_count",
     "title": "One uniform head and ReLU units compute functions of the counts of letters, for all sequences.",
     "kind": "exact",
-    "sources": (
-        "classical",
-        "perez2021",
-    ),
+    "sources": ("classical", "perez2021"),
     "verb": "build",
     "assumptions": (
         ("form", "one block, one uniform softmax head, ReLU units or none, one position is read", "checked"),

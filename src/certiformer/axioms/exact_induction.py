@@ -41,7 +41,7 @@ Certified
     The bound for the real-number function of the exact stored weights, at all V^n sequences of full length.
 
 Not certified
-    Shorter sequences; letters outside the alphabet. The rounding of a run is a claim of its own (`checker.run_sequences`).
+    Shorter sequences; letters outside the alphabet. The rounding of a run is a claim of its own (`kernel.rounding.runs`).
 
 Example
     >>> from certiformer.kernel.meanings.sequence_maps import InductionMap
@@ -69,10 +69,7 @@ THEOREM = {
     "id": "axioms.exact_induction",
     "title": "Two causal layers of one head each are an induction head on all sequences, up to what their softmax leaks.",
     "kind": "exact",
-    "sources": (
-        "classical",
-        "olsson2022",
-    ),
+    "sources": ("classical", "olsson2022"),
     "verb": "build",
     "assumptions": (
         ("form", "one register, two causal blocks of one plain softmax head and nothing else", "checked"),

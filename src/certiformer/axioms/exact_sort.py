@@ -41,7 +41,7 @@ Certified
     The bound for the real-number function of the exact stored weights, at all V^n sequences of full length.
 
 Not certified
-    Shorter sequences; letters outside the alphabet. The rounding of a run is a claim of its own (`checker.run_sequences`).
+    Shorter sequences; letters outside the alphabet. The rounding of a run is a claim of its own (`kernel.rounding.runs`).
 
 Example
     >>> from certiformer.kernel.meanings.sequence_maps import SortMap
@@ -66,10 +66,7 @@ THEOREM = {
     "id": "axioms.exact_sort",
     "title": "One uniform head and 2V ReLU units sort every sequence over an alphabet of V letters.",
     "kind": "exact",
-    "sources": (
-        "classical",
-        "perez2021",
-    ),
+    "sources": ("classical", "perez2021"),
     "verb": "build",
     "assumptions": (("form", "one block, one uniform softmax head, 2V ReLU units, all positions are read", "checked"),),
     "uses": (),

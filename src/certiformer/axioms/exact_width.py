@@ -30,7 +30,7 @@ Certified
     The bound for the real-number function of the exact stored weights, at all V^n sequences of full length.
 
 Not certified
-    Shorter sequences; letters outside the alphabet. The rounding of a run is a claim of its own (`checker.run_sequences`).
+    Shorter sequences; letters outside the alphabet. The rounding of a run is a claim of its own (`kernel.rounding.runs`).
 
 Example
     >>> from certiformer.kernel.meanings.sequence_maps import WidthMap
@@ -56,10 +56,7 @@ THEOREM = {
     "id": "axioms.exact_width",
     "title": "A softmax head and ReLU units count the positions with the same letter, for all sequences.",
     "kind": "exact",
-    "sources": (
-        "classical",
-        "weiss2021",
-    ),
+    "sources": ("classical", "weiss2021"),
     "verb": "build",
     "assumptions": (
         ("form", "one block, one register, one softmax head, ReLU units, all positions are read", "checked"),

@@ -2,8 +2,8 @@
 
 Statement
     Let a learner be described as in `meanings.relu_learner`, and let the tokens be those of a context with n <= N rows
-    and a query: (x_j | x_j / n | y_j | 0) for a row, (x | 0 | 0 | 1) for the query, zeros for unused rows. If the
-    stored weights are those of the plan below, entry by entry, then for *every* context and query, L passes compute in
+    and a query: (x_j | x_j / n | y_j | 0) for a row, (x | 0 | 0 | 1) for the query, zeros for unused rows. If the stored
+    weights are those of the construction below, entry by entry, then for *every* context and query, L passes compute in
     real arithmetic exactly w after L steps of the description, and the prediction w . x (for `relu-logistic` p(w . x),
     if all y_j >= 0). If moreover |x_ij| <= bound, |y_j| <= label_bound, no eigenvalue of mean_j x_j x_j^T exceeds
     `spectrum`, and all these are numbers of the stored type, then a run in the stored type predicts within the stated
@@ -54,11 +54,17 @@ Proof
     scores, 2 gamma_(d+1) v B, and one addition; p adds its arguments' and its own roundings, gamma_(M+3) b (|w . x| +
     K), and moves by a quarter of the error of the score. Underflow: every operation loses at most the smallest normal
     number, times the factors that follow; all are counted. E_(l+1) = rho E_l + rounding(W_l + E_l) + rate eps B bounds
-    the error of w after every step. QED.
+    the error of w after every step.
+
+    *Polygon.* p(s) = sum_m b_m max(s - k_m, 0) with knots k_1 < ... < k_M is 0 up to k_1, has slope c_m = b_1 + ... +
+    b_m on [k_m, k_(m+1)], and is constant from k_M on if c_M = 0, which is checked exactly. The logistic function f
+    rises from 0 to 1, so on the first and the last piece the distance is largest at an end: f(k_1), and |p(k_M) -
+    f(k_M)| or |p(k_M) - 1|. Inside a piece with slope c the distance f - p is largest at an end or where f' = f (1 - f)
+    = c, that is f = (1 +- sqrt(1 - 4 c)) / 2, the point s = log(f / (1 - f)), if there is one and it is inside. QED.
 
 Assumptions
     form (**checked**): two blocks of ReLU attention and ReLU units, applied once for every step.
-    weights (**checked**): every stored number is the one that the plan calls for.
+    weights (**checked**): every stored number is the one that the construction calls for.
     step (**checked**): decay + rate c spectrum <= 2, and the bends add up to 0.
     run (**trusted**): arithmetic is as described in `kernel.rounding`; the quotients x_j / n are rounded once.
 
@@ -69,10 +75,10 @@ Not certified
     That the steps have converged; contexts outside the box, of which only the exactness speaks.
 
 Example
-    >>> from certiformer.axioms.in_context_relu import plan
+    >>> from certiformer.axioms.in_context_relu import construction
     >>> from certiformer.kernel.meanings.relu_learner import ReluLearner
     >>> numbers = dict(rate=0.5, decay=0.0, threshold=0.0, knots=(), bends=(), bound=1.0, label_bound=1.0, spectrum=2.0)
-    >>> made = plan(ReluLearner("relu-least-squares", features=2, rows=8, steps=5, dtype="float64", **numbers))
+    >>> made = construction(ReluLearner("relu-least-squares", features=2, rows=8, steps=5, dtype="float64", **numbers))
     >>> len(made.config["blocks"]), made.config["width"]
     (2, 10)
 
@@ -82,20 +88,22 @@ Tests
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 from functools import lru_cache
 
-from certiformer.axioms.learner_plan import Entries, Plan, copy, eraser
-from certiformer.axioms.logistic_polygon import polygon_error
+from flint import arb
+
 from certiformer.axioms.relu_learner_run import Drift, RunBounds
-from certiformer.kernel.balls import ONE, ZERO, decimal, working_precision
+from certiformer.kernel.balls import ONE, ZERO, ball, decimal, larger, working_precision
 from certiformer.kernel.computation import Files, Finding
+from certiformer.kernel.construction import Construction, Head, copy, eraser
 from certiformer.kernel.files import CONFIG, LEARNER, MODEL
 from certiformer.kernel.meanings.learner import read_learner
 from certiformer.kernel.meanings.relu_learner import ReluLearner
 from certiformer.kernel.numbers import exact_text
 from certiformer.kernel.refusal import Refused
-from certiformer.kernel.rounding import FORMATS, NoBound
+from certiformer.kernel.rounding import FORMATS
 from certiformer.kernel.weights import read_model
 
 THEOREM = {
@@ -117,8 +125,6 @@ NOT_CLAIMED = (
     "That the steps have converged: the claim is about as many steps as there are passes.",
     "Contexts outside the box, for the run; `run` refuses them.",
 )
-# Query, key, value and output of one head.
-_Head = tuple[Entries, Entries, Entries, Entries]
 
 
 def sentence(files: Files) -> str:
@@ -135,8 +141,8 @@ def find(files: Files) -> Finding:
     """Why the claim holds, and the bounds; raises `Refused` or `BadInput`."""
     working_precision()
     learner = _learner(files)
-    config, tensors = read_model(files[CONFIG], files[MODEL])
-    plan(learner).compare(config, tensors, learner.steps, learner.dtype)
+    made = construction(learner)
+    made.require(*read_model(files[CONFIG], files[MODEL]))
     bounds, drift = _bounds(learner), _drift(learner)
     bound, margin = decimal(drift.prediction, up=True), decimal(bounds.room, up=False)
     parameters: dict[str, int | str] = {"steps": learner.steps, "margin": margin}
@@ -145,10 +151,9 @@ def find(files: Files) -> Finding:
     if learner.knots:
         parameters["polygon"] = decimal(bounds.polygon, up=True)
         against = f"; the polygon is within {parameters['polygon']} of the logistic function everywhere"
-    count = sum(len(entries) for entries in plan(learner).entries.values())
     reason = (
-        f"all weights are the {count:,} numbers that the steps need, and zeros{against}; decay plus rate times curvature is"
-        f" at least {margin} below 2, so errors do not grow, and a run in {learner.dtype} is within {bound}"
+        f"all weights are the {made.count:,} numbers that the steps need, and zeros{against}; decay plus rate times"
+        f" curvature is at least {margin} below 2, so errors do not grow, and a run in {learner.dtype} is within {bound}"
     )
     return Finding(reason, parameters, bound)
 
@@ -172,60 +177,84 @@ def _drift(learner: ReluLearner) -> Drift:
     bounds = _bounds(learner)
     if not bounds.room >= 0:
         raise Refused("the steps are too long for the stated spectrum, so errors may grow from step to step")
-    try:
-        drift = bounds.drift()
-    except NoBound as reason:
-        raise Refused(f"a run in {learner.dtype} has no error bound: {reason}") from None
+    drift = bounds.drift()
     # A probability is at most 1, another prediction at most the norm of w times that of x.
     largest = ONE if learner.knots else drift.norm * bounds.row
     if not drift.prediction < largest:
-        raise Refused(
-            f"rounding to {learner.dtype}, or the polygon, may move a prediction by more than it can be large"
-        )
+        cause = f"rounding to {learner.dtype}, or the polygon,"
+        raise Refused(f"{cause} may move a prediction by more than it can be large")
     return drift
 
 
-def plan(learner: ReluLearner) -> Plan:
+def polygon_error(knots: Sequence[float], bends: Sequence[float]) -> arb:
+    """An upper bound of the distance between the polygon and the logistic function.
+
+    >>> working_precision()
+    >>> round(float(polygon_error([-2.0, 2.0], [0.25, -0.25])), 4)
+    0.1192
+    """
+    places, slopes, value = [Fraction(k) for k in knots], [Fraction(b) for b in bends], Fraction(0)
+    if sum(slopes) != 0:
+        raise Refused(
+            "the bends of the logistic polygon do not add up to 0, so it runs away from the logistic function"
+        )
+    worst, slope = ZERO, Fraction(0)
+    for place, bend, following in zip(places, slopes, places[1:], strict=False):
+        slope += bend
+        start, end = ball(place), ball(following)
+        for s in (start, *_touching(ball(slope), start, end)):
+            worst = larger(worst, abs(_logistic(s) - ball(value) - ball(slope) * (s - start)).upper())
+        value += slope * (following - place)
+    for limit in (ONE, _logistic(ball(places[-1]))):
+        worst = larger(worst, abs(ball(value) - limit).upper())
+    if not worst.is_finite():
+        raise Refused("the logistic polygon has no error bound")
+    return worst.upper()
+
+
+def _logistic(s: arb) -> arb:
+    return ONE / (ONE + (-s).exp())
+
+
+def _touching(slope: arb, start: arb, end: arb) -> list[arb]:
+    """The points of a piece where the slope of the logistic function is `slope`; more points than those do no harm."""
+    rest = ONE - 4 * slope
+    if not slope > 0 or rest < 0:
+        return []
+    root = rest.nonnegative_part().sqrt()
+    points = [(share / (ONE - share)).log() for share in ((ONE + root) / 2, (ONE - root) / 2)]
+    return [s for s in points if not (s < start or s > end)]
+
+
+def construction(learner: ReluLearner) -> Construction:
     """The transformer of the statement: coordinates x, x / n, y, mark, 1, w, score and, for polygons, probability."""
-    d, logistic = learner.features, bool(learner.knots)
+    d, units = learner.features, [*zip(learner.knots, learner.bends, strict=True)]
     share, y, mark, one, w = d, 2 * d, 2 * d + 1, 2 * d + 2, 2 * d + 3
     score, probability = 3 * d + 3, 3 * d + 4
-    slots = [score, probability] if logistic else [score]
-    read = [*reversed(slots), *range(w, w + d)]
-    made = Plan(learner.rows + 1, 2 * d + 2, 3 * d + 3 + len(slots), read, ones=[one])
+    slots = [score, probability] if units else [score]
+    read = [(c, 1.0) for c in (*reversed(slots), *range(w, w + d))]
+    sizes = (learner.rows + 1, 2 * d + 2, w + d + len(slots))
+    made = Construction("relu", sizes, read, learner.rows, {one: 1.0})
+
+    def gradient(ask: float, offset: float, key: int, bend: float, rate: float) -> Head:
+        """Score ask w . x_j + offset times coordinate `key` of token j, value bend x_j / n, output rate."""
+        query = [*copy(w, d, 0, ask), (mark, d, offset)]
+        return query, [*copy(0, d), (key, d, 1.0)], copy(share, d, 0, bend), copy(0, d, w, rate)
+
     made.block()
-    if logistic:
-        pairs = zip(learner.knots, learner.bends, strict=True)
-        made.heads(d + 1, d, [_unit(learner, knot, bend) for knot, bend in pairs])
+    if units:
+        made.heads(d + 1, d, (gradient(1.0, -knot, one, bend, -learner.rate) for knot, bend in units))
         made.heads(1, d, [([(mark, 0, 1.0)], [(y, 0, 1.0)], copy(share, d), copy(0, d, w, learner.rate))])
     else:
-        made.heads(d + 1, d, [_residual(learner, sign) for sign in (1.0, -1.0)])
+        made.heads(d + 1, d, (gradient(sign, -sign, y, 1.0, -sign * learner.rate) for sign in (1.0, -1.0)))
     if learner.decay:
         made.heads(1, d, [([(mark, 0, 1.0)], [(mark, 0, 1.0)], copy(w, d), copy(0, d, w, -learner.decay))])
-    units = eraser(slots)
-    if learner.threshold:
-        for c in range(w, w + d):
-            units += eraser([c]) + [({c: sign}, -learner.threshold, {c: sign}) for sign in (1.0, -1.0)]
-    made.units(units)
+    hidden = eraser(slots)
+    for c in range(w, w + d) if learner.threshold else []:
+        hidden += eraser([c]) + [({c: sign}, -learner.threshold, {c: sign}) for sign in (1.0, -1.0)]
+    made.units(hidden)
     made.block()
-    made.heads(d, 1, [(copy(w, d, 0, s), copy(0, d), [(mark, 0, 1.0)], [(0, score, s)]) for s in (1.0, -1.0)])
-    if logistic:
-        pairs = zip(learner.knots, learner.bends, strict=True)
-        made.units([({score: 1.0, mark: -knot}, 0.0, {probability: bend}) for knot, bend in pairs])
-    return made
-
-
-def _residual(learner: ReluLearner, sign: float) -> _Head:
-    """Score sign (w . x_j - y_j), value x_j / n, output -sign rate."""
-    d = learner.features
-    y, mark, w = 2 * d, 2 * d + 1, 2 * d + 3
-    query, key = [*copy(w, d, 0, sign), (mark, d, -sign)], [*copy(0, d), (y, d, 1.0)]
-    return query, key, copy(d, d), copy(0, d, w, -sign * learner.rate)
-
-
-def _unit(learner: ReluLearner, knot: float, bend: float) -> _Head:
-    """Score w . x_j - knot, value bend x_j / n, output -rate."""
-    d = learner.features
-    mark, one, w = 2 * d + 1, 2 * d + 2, 2 * d + 3
-    query, key = [*copy(w, d), (mark, d, -knot)], [*copy(0, d), (one, d, 1.0)]
-    return query, key, copy(d, d, 0, bend), copy(0, d, w, -learner.rate)
+    made.heads(d, 1, ((copy(w, d, 0, s), copy(0, d), [(mark, 0, 1.0)], [(0, score, s)]) for s in (1.0, -1.0)))
+    if units:
+        made.units(({score: 1.0, mark: -knot}, 0.0, {probability: bend}) for knot, bend in units)
+    return made.finished(learner.steps, learner.dtype)

@@ -31,8 +31,15 @@ Proof
     polynomial M of A, as keys and features are multiplied by the same matrix; a step changes w by eta M^2 A (w* - w),
     and M^2 A has the eigenvalues t_k. So w* - w is prod (1 - eta_k t_k)(A) w*. With |w*|_A^2 = w* . mean(y x) <=
     label_bound |w*|_A follows |w*| <= label_bound / sqrt(a). For A' = A + delta, w'* - w* = -delta A^-1 w'*, where |w'*|
-    <= label_bound / sqrt(a - |delta|) and |A^-1| <= 1 / a. The products are bounded in `axioms.learner_spectrum`,
-    runs in `axioms.learner_run`. QED.
+    <= label_bound / sqrt(a - |delta|) and |A^-1| <= 1 / a. Products and runs are
+    bounded in `axioms.in_context_gradient`.
+
+    *Chebyshev.* Let c = (a + b) / 2, h = (b - a) / 2, 1 / eta_k = c + h cos((2 k - 1) pi / (2 L)) in any order. Then
+    prod (1 - eta_k t) = T_L((c - t) / h) / T_L(c / h), at most 1 / T_L(c / h) = 2 rho^L / (1 + rho^(2 L)) on [a, b]. If
+    stored steps are eta_k (1 + d_k), |d_k| <= D, the product becomes the sum over all sets S of prod_(k not in S) (1 -
+    eta_k t) prod_(k in S) (-d_k eta_k t). The zeros of T_L that are left out give a divided difference of T_L of order
+    s = |S|, at most max |T_L^(s)| / s! <= L^(2 s), so each term is at most (D (b / h) L^2)^s / T_L(c / h), and the
+    product at most (1 + D (b / h) L^2)^L / T_L(c / h). QED.
 
 Assumptions
     weights (**checked**): every stored number is the one that the learner has, output weights of softmax up to rounding,
@@ -48,7 +55,7 @@ Not certified
     Contexts with other eigenvalues; that the strength is a good one.
 
 Example
-    >>> from certiformer.axioms.learner_spectrum import chebyshev_bound
+    >>> from certiformer.axioms.in_context_ridge import chebyshev_bound
     >>> cosines = (0.9238795325112867, 0.3826834323650898, -0.3826834323650898, -0.9238795325112867)
     >>> steps = [1 / (0.505 + 0.495 * c) for c in cosines]
     >>> bound = chebyshev_bound(steps, 0.01, 1.0)
@@ -61,16 +68,21 @@ Tests
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 
-from flint import arb
+from flint import arb, fmpq
 
-from certiformer.axioms.in_context_gradient import NOTHING, eigenvalues, most, require_tolerance, run_bound
-from certiformer.axioms.learner_spectrum import chebyshev_bound, spectrum
-from certiformer.axioms.learner_weights import require_weights
-from certiformer.kernel.balls import ZERO, ball, decimal, smaller, working_precision
+from certiformer.axioms.in_context_gradient import (
+    eigenvalues,
+    most,
+    require_tolerance,
+    require_weights,
+    run_bound,
+    spectrum,
+)
+from certiformer.kernel.balls import ZERO, ball, decimal, largest, smaller, working_precision
 from certiformer.kernel.computation import Files, Finding
 from certiformer.kernel.files import CONFIG, LEARNER, MODEL
 from certiformer.kernel.meanings.learner import larger_reading, read_learner, smaller_reading, written
@@ -82,11 +94,7 @@ THEOREM = {
     "id": "axioms.in_context_ridge",
     "title": "Layers of linear attention compute ridge regression on the rows of the context, to a proved accuracy.",
     "kind": "upper bound",
-    "sources": (
-        "classical",
-        "lebedev1971",
-        "oswald2023",
-    ),
+    "sources": ("classical", "lebedev1971", "oswald2023"),
     "verb": "compile",
     "assumptions": (
         ("weights", "every stored number is the one that the learner has", "checked"),
@@ -140,15 +148,27 @@ def ridge_bounds(learner: LeastSquares, deviation: arb = ZERO, held: float | Non
     return left, distance, run_bound(stored, deviation, shift)
 
 
-def contraction(learner: LeastSquares, shift: Fraction = NOTHING) -> arb:
+def contraction(learner: LeastSquares, shift: Fraction = Fraction(0)) -> arb:
     """C of the statement."""
     working_precision()
     low, high = eigenvalues(learner, shift)
-    found = spectrum(learner.steps, learner.whiten, low, high).left
-    if not any(learner.whiten):
-        closed = chebyshev_bound(learner.steps, low, high)
-        found = found if closed is None else smaller(found, closed)
-    return found.upper()
+    left = spectrum(learner.steps, learner.whiten, low, high).left
+    closed = None if any(learner.whiten) else chebyshev_bound(learner.steps, low, high)
+    return (left if closed is None else smaller(left, closed)).upper()
+
+
+def chebyshev_bound(steps: Sequence[float], lowest: Fraction | float, highest: Fraction | float) -> arb | None:
+    """The bound of the proof, or None where the steps are not those of Chebyshev."""
+    low, high = ball(Fraction(lowest)), ball(Fraction(highest))
+    count, middle, half = len(steps), (low + high) / 2, (high - low) / 2
+    nodes = [1 / (middle + half * (arb.pi() * fmpq(2 * k + 1, 2 * count)).cos()) for k in range(count)]
+    worst = largest([abs(arb(s) / t - 1).upper() for s, t in zip(sorted(steps), nodes, strict=True)])
+    if not worst < arb("1e-2"):
+        return None
+    rho = (high.sqrt() - low.sqrt()) / (high.sqrt() + low.sqrt())
+    power = (rho.log() * count).exp()
+    excess = ((worst * high / half * count * count).log1p() * count).exp()
+    return (2 * power / (1 + power * power) * excess).upper()
 
 
 def _held_strength(tensors: Mapping[str, Tensor]) -> float:

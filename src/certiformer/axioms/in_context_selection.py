@@ -3,9 +3,9 @@
 Statement
     Let a choice be described as in `meanings.selection`, and let the tokens be those of a context with n training rows, m
     validation rows, n + m <= N, and a query: (x_j | x_j / n | 0 | y_j | 0 | 0) for a training row, (x_j | 0 | x_j / m |
-    y_j | y_j / m | 0) for a validation row, (x | 0 | 0 | 0 | 0 | 1) for the query, zeros for unused rows. If the
-    stored weights are those of the plan below, entry by entry, then for *every* context and query, L passes compute in real
-    arithmetic exactly the L steps, the validation losses and the prediction of the description. So, whenever the
+    y_j | y_j / m | 0) for a validation row, (x | 0 | 0 | 0 | 0 | 1) for the query, zeros for unused rows. If the stored
+    weights are those of the construction below, entry by entry, then for *every* context and query, L passes compute in
+    real arithmetic exactly the L steps, the validation losses and the prediction of the description. So, whenever the
     smallest validation loss leads by at least `gap`, the prediction is that of its strength, exactly; otherwise it is a
     convex combination of predictions whose losses are less than `gap` above the smallest. If moreover |x_ij| <= bound,
     |y_j| <= label_bound, no eigenvalue of the mean of x x^T over the training rows exceeds `spectrum`, all these are
@@ -55,7 +55,7 @@ Proof
 
 Assumptions
     form (**checked**): six blocks of ReLU attention and ReLU units, applied once for every step.
-    weights (**checked**): every stored number is the one that the plan calls for.
+    weights (**checked**): every stored number is the one that the construction calls for.
     step (**checked**): no step is longer than 2 in terms of the stated spectrum.
     run (**trusted**): arithmetic is as described in `kernel.rounding`; x_j / n, x_j / m, y_j / m are rounded once.
 
@@ -66,10 +66,10 @@ Not certified
     Runs where the lead is smaller; that the steps have converged; that validation finds the best strength for new data.
 
 Example
-    >>> from certiformer.axioms.in_context_selection import plan
+    >>> from certiformer.axioms.in_context_selection import construction
     >>> from certiformer.kernel.meanings.selection import Selection
     >>> numbers = dict(rates=(0.5, 0.25), decays=(0.125, 0.25), gap=0.5, bound=1.0, label_bound=1.0, spectrum=2.0)
-    >>> made = plan(Selection("selection", features=2, rows=8, validation=2, steps=5, dtype="float64", **numbers))
+    >>> made = construction(Selection("selection", features=2, rows=8, validation=2, steps=5, dtype="float64", **numbers))
     >>> len(made.config["blocks"]), made.config["width"]
     (6, 26)
 
@@ -81,19 +81,21 @@ from __future__ import annotations
 
 from fractions import Fraction
 from functools import lru_cache
+from typing import NamedTuple
 
 from flint import arb
 
-from certiformer.axioms.learner_plan import Entries, Plan, copy, eraser
-from certiformer.axioms.selection_run import Choice, choice_bounds
-from certiformer.kernel.balls import decimal, working_precision
+from certiformer.axioms.relu_learner_run import RunBounds
+from certiformer.kernel.balls import ZERO, ball, decimal, larger, smaller, working_precision
 from certiformer.kernel.computation import Files, Finding
+from certiformer.kernel.construction import Construction, Entries, Head, copy, eraser
 from certiformer.kernel.files import CONFIG, LEARNER, MODEL
-from certiformer.kernel.meanings.learner import read_learner
+from certiformer.kernel.meanings.learner import larger_reading, read_learner
+from certiformer.kernel.meanings.relu_learner import ReluLearner
 from certiformer.kernel.meanings.selection import Selection
 from certiformer.kernel.numbers import exact_text
 from certiformer.kernel.refusal import Refused
-from certiformer.kernel.rounding import FORMATS, NoBound
+from certiformer.kernel.rounding import FORMATS, Format, NoBound, no_overflow
 from certiformer.kernel.weights import read_model
 
 THEOREM = {
@@ -132,16 +134,14 @@ def find(files: Files) -> Finding:
     """Why the claim holds, with the gap and the margin; raises `Refused` or `BadInput`."""
     working_precision()
     learner = _learner(files)
-    config, tensors = read_model(files[CONFIG], files[MODEL])
-    made = plan(learner)
-    made.compare(config, tensors, learner.steps, learner.dtype)
+    made = construction(learner)
+    made.require(*read_model(files[CONFIG], files[MODEL]))
     bounds = _bounds(learner)
     margin, bound = decimal(bounds.room, up=False), decimal(bounds.prediction, up=True)
     gap, lead = decimal(arb(learner.gap), up=True), decimal(bounds.lead, up=True)
-    count = sum(len(entries) for entries in made.entries.values())
     reason = (
-        f"all weights are the {count:,} numbers that learning, validation and choice need, and zeros; a lead of {gap} in"
-        f" validation loss decides, in a run in {learner.dtype} one of {lead}, which then is within {bound}; decay plus"
+        f"all weights are the {made.count:,} numbers that learning, validation and choice need, and zeros; a lead of {gap}"
+        f" in validation loss decides, in a run in {learner.dtype} one of {lead}, which then is within {bound}; decay plus"
         f" rate times curvature is at least {margin} below 2, so errors do not grow"
     )
     parameters: dict[str, int | str] = {"steps": learner.steps, "strengths": len(learner.rates)}
@@ -155,64 +155,93 @@ def _learner(files: Files) -> Selection:
     return learner
 
 
+class Choice(NamedTuple):
+    """The room of the longest step, the largest error of a prediction, and the lead that decides in a run."""
+
+    room: arb
+    prediction: arb
+    lead: arb
+
+
 @lru_cache(maxsize=8)
 def _bounds(learner: Selection) -> Choice:
     """What runs may do; raises `Refused` where nothing can be said."""
     working_precision()
+    form, room, prediction, loss = FORMATS[learner.dtype], arb(2), ZERO, ZERO
     try:
-        bounds = choice_bounds(learner, FORMATS[learner.dtype])
+        for rate, decay in zip(learner.rates, learner.decays, strict=True):
+            box = (learner.bound, learner.label_bound, learner.spectrum)
+            numbers = (rate, decay, 0.0, (), (), *box)
+            sizes = (learner.features, learner.rows, learner.steps, learner.dtype)
+            own = RunBounds(ReluLearner("relu-least-squares", *sizes, *numbers), form, ZERO)
+            if not own.room >= 0:
+                raise Refused(
+                    "the steps are too long for the stated spectrum, so the weights may grow from step to step"
+                )
+            norm, weights, error = own.drift()
+            room, prediction = smaller(room, own.room), larger(prediction, error)
+            loss = larger(loss, _loss_error(learner, form, own.row, (norm + weights).upper(), weights))
     except NoBound as reason:
         raise Refused(f"a run in {learner.dtype} has no error bound: {reason}") from None
-    if not bounds.room >= 0:
-        raise Refused("the steps are too long for the stated spectrum, so the weights may grow from step to step")
-    if not (bounds.lead.is_finite() and bounds.prediction.is_finite()):
+    lead = ((arb(learner.gap) * (1 + 4 * form.unit) + 2 * loss + 8 * form.tiny) * (1 + 4 * form.unit)).upper()
+    if not (lead.is_finite() and prediction.is_finite()):
         raise Refused(f"a run in {learner.dtype} has no error bound: it grows beyond all numbers")
-    return bounds
+    return Choice(room, prediction, lead)
 
 
-def plan(learner: Selection) -> Plan:
+def _loss_error(learner: Selection, form: Format, row: arb, norm: arb, error: arb) -> arb:
+    """|loss of the run - loss| for weights of this norm at most in the run, themselves wrong by `error`."""
+    d, count = learner.features, learner.rows
+    size = norm * row + ball(larger_reading(learner.label_bound))  # S
+    faint = form.tiny * (1 + norm + row + size)
+    score = form.gamma(d + 1) * size + 4 * (d + 2) * faint
+    value = 6 * form.gamma(d + form.divide + 4) * size + 32 * (d + 2) * count * faint  # times 1 / m
+    reach = (size + score) * (size + value)
+    mixed = score * size + (size + score) * value + form.gamma(count) * reach + 8 * (count + 1) * (1 + size) * faint
+    no_overflow(form, 8 * reach * (1 + 1 / arb(learner.gap)))
+    return (2 * size * error * row + 2 * mixed + form.gamma(3) * 2 * reach + 8 * faint).upper()
+
+
+def construction(learner: Selection) -> Construction:
     """The transformer of the statement: coordinates x, x / n, x / m, y, y / m, mark, w_1 .. w_K, then K each of fit,
     prediction, loss, excess, bid and share, and the answer."""
-    d, count = learner.features, len(learner.rates)
+    d, count, signs = learner.features, len(learner.rates), (1.0, -1.0)
     y, y_part, mark, first = 3 * d, 3 * d + 1, 3 * d + 2, 3 * d + 3
-    ws = [first + k * d for k in range(count)]
     slots = first + count * d
     fit, prediction, loss, excess, bid, share = (range(slots + i * count, slots + (i + 1) * count) for i in range(6))
     answer = slots + 6 * count
     here: Entries = [(mark, 0, 1.0)]
-    made = Plan(learner.rows + 1, first, answer + 1, [answer, *share, *loss])
+    read = [(c, 1.0) for c in (answer, *share, *loss)]
+    made = Construction("relu", (learner.rows + 1, first, answer + 1), read, learner.rows)
+    weights = [*enumerate(range(first, slots, d))]  # k and the first coordinate of w_k
 
     def residual(w: int, sign: float) -> tuple[Entries, Entries]:
         """Query and key of the score sign (w . x_j - y_j)."""
         return [*copy(w, d, 0, sign), (mark, d, -sign)], [*copy(0, d), (y, d, 1.0)]
 
-    signs, strengths = (1.0, -1.0), range(count)
+    def step(k: int, w: int, sign: float) -> Head:
+        return *residual(w, sign), copy(d, d), copy(0, d, w, -sign * learner.rates[k])
+
     made.block()
-    made.heads(
-        d + 1,
-        d,
-        [(*residual(ws[k], s), copy(d, d), copy(0, d, ws[k], -s * learner.rates[k])) for k in strengths for s in signs],
-    )
-    made.heads(1, d, [(here, here, copy(ws[k], d), copy(0, d, ws[k], -learner.decays[k])) for k in strengths])
+    made.heads(d + 1, d, (step(k, w, sign) for k, w in weights for sign in signs))
+    made.heads(1, d, ((here, here, copy(w, d), copy(0, d, w, -learner.decays[k])) for k, w in weights))
     made.units(eraser(range(slots, answer + 1)))
     made.block()
-    heads: list[tuple[Entries, Entries, Entries, Entries]] = []
-    for k in strengths:
-        for s in signs:
-            heads.append((copy(2 * d, d, 0, s), copy(ws[k], d), here, [(0, fit[k], s)]))
-            heads.append((copy(ws[k], d, 0, s), copy(0, d), here, [(0, prediction[k], s)]))
-    made.heads(d, 1, heads)
+    fits = [(copy(2 * d, d, 0, s), copy(w, d), here, [(0, fit[k], s)]) for k, w in weights for s in signs]
+    answers = [(copy(w, d, 0, s), copy(0, d), here, [(0, prediction[k], s)]) for k, w in weights for s in signs]
+    made.heads(d, 1, (head for both in zip(fits, answers, strict=True) for head in both))
     made.block()
-    values = [[(fit[k], 0, 1.0), (y_part, 0, -1.0)] for k in strengths]
-    made.heads(d + 1, 1, [(*residual(ws[k], s), values[k], [(0, loss[k], s)]) for k in strengths for s in signs])
-    rise = 1.0 / learner.gap
-    pairs = [(k, other) for k in strengths for other in strengths if other != k]
-    made.units([({loss[k]: rise, loss[other]: -rise}, 0.0, {excess[k]: 1.0}) for k, other in pairs])
+    values = [[(fit[k], 0, 1.0), (y_part, 0, -1.0)] for k, _ in weights]
+    made.heads(d + 1, 1, ((*residual(w, s), values[k], [(0, loss[k], s)]) for k, w in weights for s in signs))
+    rise, pairs = 1.0 / learner.gap, ((k, other) for k in range(count) for other in range(count) if other != k)
+    made.units(({loss[k]: rise, loss[other]: -rise}, 0.0, {excess[k]: 1.0}) for k, other in pairs)
     made.block()
-    made.units([({mark: 1.0, excess[k]: -1.0}, 0.0, {bid[k]: 1.0}) for k in strengths])
+    made.units(({mark: 1.0, excess[k]: -1.0}, 0.0, {bid[k]: 1.0}) for k in range(count))
     made.block()
-    left = [{mark: 1.0, **{bid[i]: -1.0 for i in range(k)}} for k in strengths]
-    made.units([(left[k], 0.0, {share[k]: 1.0, **({share[k - 1]: -1.0} if k else {})}) for k in strengths])
+    left = [{mark: 1.0, **{bid[i]: -1.0 for i in range(k)}} for k in range(count)]
+    made.units((left[k], 0.0, {share[k]: 1.0, **({share[k - 1]: -1.0} if k else {})}) for k in range(count))
     made.block()
-    made.heads(1, 1, [([(share[k], 0, 1.0)], here, [(prediction[k], 0, 1.0)], [(0, answer, 1.0)]) for k in strengths])
-    return made
+    made.heads(
+        1, 1, (([(share[k], 0, 1.0)], here, [(prediction[k], 0, 1.0)], [(0, answer, 1.0)]) for k in range(count))
+    )
+    return made.finished(learner.steps, learner.dtype)

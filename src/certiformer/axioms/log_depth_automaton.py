@@ -87,10 +87,10 @@ from certiformer.axioms.automaton_units import QUARTERS, HiddenUnits, Situations
 from certiformer.kernel.balls import working_precision
 from certiformer.kernel.computation import Files, Finding
 from certiformer.kernel.files import AUTOMATON, CONFIG, MODEL
+from certiformer.kernel.meanings.automaton import Automaton
 from certiformer.kernel.refusal import Refused
 from certiformer.kernel.rounding import FORMATS, Format
 from certiformer.kernel.weights import Tensor, read_model
-from certiformer.target.automaton import Automaton
 
 THEOREM = {
     "id": "axioms.log_depth_automaton",

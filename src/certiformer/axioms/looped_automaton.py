@@ -17,20 +17,20 @@ Differs from the source in
     length. Hidden units turn what the softmax leaks into exact bits; the claim is checked from the stored weights.
 
 Proof
-    *Arrivals.* The query of row i is lambda times the code of row max(i - 1, 0), a row that the causal mask shows.
-    Values are states: unit vectors, or zero. By `axioms.automaton_head` the slot of the state of that row, if it has
-    one, lies in an interval around 1, and all other slots in one around 0.
+    By the rule of situations (`kernel.situations`), with the meaning and the plan of `kernel.situations.automata`: before
+    pass k + 1 row 0 holds the start state and its flag, rows 1 to k a symbol and their state, later rows a symbol only.
 
-    *Hidden units.* Let row 0 hold the start state and its flag, rows 1 to k hold a symbol and their state, later rows a
-    symbol only. In the next pass the situations of a row are: row 0, which sees itself; a row with symbol a, the state
-    q arriving, and either no state of its own or already the state that a leads to from q; a row with nothing arriving
-    and no state of its own. All are run through the stored hidden units (`axioms.automaton_units`), which must leave
-    the symbol and the flag alone, empty all slots, and leave the state that the table says. So row 0 stays, row i <= k
-    stays, row k + 1 gets its state, later rows get none. Induction over k. The read-out is a sum over a unit vector.
-    QED.
+    *Arrivals.* Every row looks at row max(i - 1, 0), a row that the causal mask shows, and gets the state of that row, if
+    it has one, in a slot: an interval around 1, and all other slots in one around 0.
+
+    *Hidden units.* The situations of a row are all combinations of where it stands (row 0, up to row k, row k + 1, later),
+    the state before it and its symbol. In each of them the stored units leave the symbol and the flag alone, empty all
+    slots, and leave the state that the table says. So row 0 stays, row i <= k stays, row k + 1 gets its state, later
+    rows get none: what holds before a pass holds after it, one row further. Induction over k. The read-out is compared
+    with state and answer. QED.
 
 Assumptions
-    form (**checked**): one block of one causal softmax head and ReLU units, T passes, a table of position codes.
+    form (**checked**): softmax heads, ReLU units and residuals, T passes, a table of rows.
     weights (**checked**): the numbers satisfy what the proof uses, enumerated over all situations of a row.
     run (**trusted**): arithmetic is as described in `kernel.rounding`, and the stream between attention and hidden units
     is one array of numbers of the stored type.
@@ -42,10 +42,11 @@ Not certified
     Words with more than T symbols; that the table is the language its author wanted.
 
 Example
-    >>> from certiformer.axioms.automaton_head import share_bounds
+    >>> from flint import arb
     >>> from certiformer.kernel.rounding import FORMATS
-    >>> full = share_bounds(FORMATS["float32"], 1001, 10, 32.0).slot(FORMATS["float32"], 1, 1)
-    >>> bool(full.low > 0.999), bool(full.high < 1.001)
+    >>> from certiformer.kernel.situations.heads import shares_of
+    >>> shares = shares_of(FORMATS["float32"], 1000, arb(64))
+    >>> bool(shares.low > 0.999), bool(shares.leak < 1e-27)
     (True, True)
 
 Tests
@@ -57,28 +58,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from certiformer.axioms.automaton_head import (
-    HEAD,
-    Slot,
-    columns,
-    own_codes,
-    require_carried,
-    require_form,
-    require_rows,
-    share_bounds,
-    sharpness_of,
-    sparse_row,
-)
 from certiformer.axioms.automaton_report import NOT_CLAIMED as NOT_CLAIMED
-from certiformer.axioms.automaton_report import Report, claim, finding
-from certiformer.axioms.automaton_units import HiddenUnits, Situations
-from certiformer.kernel.balls import working_precision
+from certiformer.axioms.automaton_report import Report, claim, finding, report_of
 from certiformer.kernel.computation import Files, Finding
 from certiformer.kernel.files import AUTOMATON, CONFIG, MODEL
-from certiformer.kernel.refusal import Refused
-from certiformer.kernel.rounding import FORMATS
+from certiformer.kernel.meanings.automaton import Automaton
+from certiformer.kernel.situations.automata import looped_automaton
 from certiformer.kernel.weights import Tensor, read_model
-from certiformer.target.automaton import Automaton
 
 THEOREM = {
     "id": "axioms.looped_automaton",
@@ -113,85 +99,5 @@ def find(files: Files) -> Finding:
 
 def prove(automaton: Automaton, config: dict[str, Any], tensors: Mapping[str, Tensor]) -> Report:
     """Check that the stored block is the automaton; raises `Refused` with the reason when it is not."""
-    working_precision()
-    states, symbols = len(automaton.states), len(automaton.symbols)
-    first = states + symbols
-    arrival, rest = first + 1, first + 1 + states
-    attention = config["blocks"][0]["attention"] if config["blocks"] else None
-    bits = attention["heads"][0]["key"] if attention else 0
-    require_form(config, 1, symbols + 1, states + 1, rest + 2 * bits)
-    rows, form = config["input"]["tokens"], FORMATS[config["dtype"]]
-    if config["loops"] < rows - 1:
-        raise Refused(f"{config['loops']:,} passes do not reach the end of a word of {rows - 1:,} symbols")
-    _require_ends(automaton, tensors)
-    sharpness = _require_lookups(tensors, rest, bits)
-    require_carried(tensors, {q: arrival + q for q in range(states)})
-    shares = share_bounds(form, rows, bits, sharpness)
-    full, empty = shares.slot(form, 1, 1), shares.slot(form, 0, 1)
-    units = HiddenUnits.read(tensors, 0)
-    if any(c >= rest for c in units.read_coordinates | units.written_coordinates):
-        raise Refused("a hidden unit reads or changes the position of a row")
-    situations = Situations(units, form, range(arrival, rest))
-    _compare(automaton, situations, arrival, full, empty)
-    return Report(automaton, rows - 1, config["dtype"], shares.leak, situations.margin, situations.count)
-
-
-def _compare(automaton: Automaton, situations: Situations, arrival: int, full: Slot, empty: Slot) -> None:
-    states, first = len(automaton.states), arrival - 1
-    slots = {arrival + q: empty for q in range(states)}
-    largest = dict.fromkeys(slots, full)
-
-    def run(held: dict[int, int], arriving: list[int | None], after: int | None) -> None:
-        """The state `after` must be the one that the row holds afterwards, and nothing else may have changed."""
-        kept = {c: v for c, v in held.items() if c >= states}
-        sums, live = situations.live(held, largest)
-        for q in arriving:
-            now = slots if q is None else {**slots, arrival + q: full}
-            wanted = kept if after is None else {**kept, after: 1}
-            if situations.after(held, now, sums, live) != wanted:
-                raise Refused(f"the block does not do what the table says {_situation(automaton, held, q, first)}")
-
-    run({automaton.first: 1, first: 1}, [automaton.first], automaton.first)
-    for a, following in enumerate(automaton.following):
-        symbol = {states + a: 1}
-        run(symbol, [None], None)
-        for after in sorted(set(following)):
-            arriving: list[int | None] = [q for q in range(states) if following[q] == after]
-            run(symbol, arriving, after)
-            run({after: 1, **symbol}, arriving, after)
-
-
-def _situation(automaton: Automaton, held: dict[int, int], q: int | None, first: int) -> str:
-    if first in held:
-        return "on the row that begins a word"
-    symbol = next(automaton.symbols[c - len(automaton.states)] for c in held if c >= len(automaton.states))
-    return f"on a row {symbol} " + (
-        "that no state reaches" if q is None else f"after the state {automaton.numbered[q]}"
-    )
-
-
-def _require_ends(automaton: Automaton, tensors: Mapping[str, Tensor]) -> None:
-    states, symbols = len(automaton.states), len(automaton.symbols)
-    tokens = [{states + a: 1.0} for a in range(symbols)] + [{automaton.first: 1.0, states + symbols: 1.0}]
-    require_rows(tensors["embed.weight"], tokens, "the embedding")
-    answers = [{q: 1.0} | ({states: 1.0} if q >= automaton.rejecting else {}) for q in range(states)]
-    width = tensors["readout.weight"].shape[0]
-    require_rows(tensors["readout.weight"], answers + [{}] * (width - states), "the read-out")
-    if any(tensors["readout.bias"].data):
-        raise Refused("the read-out adds a constant")
-
-
-def _require_lookups(tensors: Mapping[str, Tensor], rest: int, bits: int) -> float:
-    """Every row looks at the row before it; returns lambda."""
-    codes, own, before = tensors["code.table"], rest, rest + bits
-    if columns(tensors[f"{HEAD}.key"]) != [{own + b: 1.0} for b in range(bits)]:
-        raise Refused("the keys are not the codes of the rows")
-    sharpness = sharpness_of(columns(tensors[f"{HEAD}.query"]), [{before + b: 1.0} for b in range(bits)])
-    known = own_codes(codes, slice(own, before))
-    for row in range(codes.shape[0]):
-        entries = sparse_row(codes, row)
-        if any(c < rest for c in entries):
-            raise Refused(f"the position code of row {row} changes the content")
-        if known.get(tuple(entries.get(before + b, 0.0) for b in range(bits))) != max(row - 1, 0):
-            raise Refused(f"row {row} does not look at the row before it")
-    return sharpness
+    walk = looped_automaton(automaton, config, tensors)
+    return report_of(automaton, config["input"]["tokens"] - 1, walk)

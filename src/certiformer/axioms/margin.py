@@ -25,10 +25,13 @@ Proof
     Numbers too many to list are an interval, and only affine functions of them are followed. A node that the output
     does not need must have a value on every input, so that it excludes none.
     *Embedding*: the sum of the rows of a token and a position is compared with f for all tokens and positions.
+    *Program* (`kernel.meanings.rasp`, `closure`, `lemmas`): program.json is read by the definition of what it means, the
+    values that it proposes for each node are checked by the equation of that node, and what no case can show (one
+    position is selected, selected values are the same one) is concluded by listed lemmas from premises that are checked.
     *Attention* (`checker.margin.scores`, `heads`): scores are functions of the values of nodes at the two positions. All
-    combinations of values are enumerated and compared with the selector; the value sets of `rasp.values` contain all
-    values that occur. Selected keys exceed all others by a gap, so the weights are those of the mean over the selected
-    positions up to a relative error, and what else is attended to weighs at most N e^-gap.
+    combinations of values are enumerated and compared with the selector. Selected keys exceed all others by a gap, so the
+    weights are those of the mean over the selected positions up to a relative error, and what else is attended to weighs
+    at most N e^-gap.
     *Feed-forward* (`tables`): a sum of units is a piecewise-linear function of linear forms; again all combinations of
     values are enumerated, and the result is compared with f of the node that it should hold. An error of a form moves the
     sum by at most what the function moves over the interval.
@@ -40,8 +43,8 @@ Proof
 Assumptions
     circuit (**checked**): everything that the circuit says follows from the weights and from program.json; every head,
     unit and coordinate is accounted for.
-    value-sets (**trusted**): the value sets and facts that `certiformer.rasp` infers from the program contain what occurs;
-    they are recomputed from program.json by its reader, and tested against the interpreter.
+    value-sets (**checked**): the values that program.json proposes contain what occurs, node by node; facts about several
+    positions follow by the lemmas that the circuit names.
     run (**trusted**): a run follows the model of `kernel.rounding`, uses one value of each score, and computes exp(x) = 1
     for |x| <= u/4 and x/1 = x.
 
@@ -54,9 +57,9 @@ Not certified
 
 Example
     >>> from certiformer.checker.margin.prove import claim_of
-    >>> from certiformer.rasp import tokens
-    >>> from certiformer.rasp.program_to_graph import program_to_graph
-    >>> claim_of(program_to_graph(tokens, {1, 2, 3}, 16), "float32")[:57]
+    >>> from certiformer.kernel.meanings.rasp import Node, Program
+    >>> copy = Program((Node("tokens", (), None, None, None, "tokens"),), 0, (1, 2, 3), 16)
+    >>> claim_of(copy, "float32")[:57]
     'For every input of 1 to 16 tokens of a vocabulary of 3 on'
 
 Tests
@@ -82,7 +85,7 @@ THEOREM = {
     "verb": "compile",
     "assumptions": (
         ("circuit", "what the circuit says follows from the weights and the program", "checked"),
-        ("value-sets", "the value sets and facts inferred from the program contain what occurs", "trusted"),
+        ("value-sets", "the values and facts stated of the program contain what occurs", "checked"),
         ("run", "a run follows the model of one operation, exp(0) = 1 and x/1 = x", "trusted"),
     ),
     "uses": (),

@@ -24,7 +24,7 @@ Proof
     added once for each unit. QED.
 
 Assumptions
-    form (**checked**): the left-hand side consists of relu units of one variable (rule `ridges`).
+    form (**checked**): the left-hand side consists of relu units of one variable (rule `split`).
     regular (**checked**): the profile has a value everywhere on the range; its Taylor forms are finite.
 
 Certified
@@ -36,10 +36,10 @@ Not certified
 Example
     >>> from certiformer.kernel.balls import BallDomain, working_precision
     >>> from certiformer.kernel.problem import Problem, ProgramFunction
-    >>> from certiformer.checker.ridges import Bend, Profile
+    >>> from certiformer.kernel.units import Unit, UnitSum
     >>> from certiformer.target import parse_domain, parse_formula
     >>> working_precision()
-    >>> left = Profile("relu", arb(-1), arb(0), [Bend(arb(1), arb(0), arb(2))])
+    >>> left = UnitSum("relu", [arb(-1)], arb(0), [Unit([arb(1)], arb(0), arb(2), arb(0))])
     >>> problem = Problem(left, ProgramFunction(parse_formula("abs(x1)")), BallDomain(parse_domain("[-1, 2]")))
     >>> bool(largest_gap(problem, 3, arb("1e-20")) < arb("1e-25"))
     True
@@ -52,7 +52,6 @@ from __future__ import annotations
 
 from flint import arb
 
-from certiformer.checker.ridges import Profile
 from certiformer.kernel import taylor
 from certiformer.kernel.balls import HALF, ZERO, Box, larger
 from certiformer.kernel.problem import Problem
@@ -60,6 +59,7 @@ from certiformer.kernel.refusal import Refused
 from certiformer.kernel.rules import stated_bound
 from certiformer.kernel.steps import Theorem as TheoremNode
 from certiformer.kernel.taylor import MAX_ORDER, Form
+from certiformer.kernel.units import UnitSum
 
 THEOREM = {
     "id": "axioms.piecewise_linear",
@@ -88,28 +88,29 @@ def check(node: TheoremNode, problem: Problem) -> arb:
 def largest_gap(problem: Problem, order: int, limit: arb) -> arb:
     """An upper bound of sup |left - right|, at most `limit`, or `Refused`."""
     left = problem.left
-    if not isinstance(left, Profile) or left.kind != "relu" or problem.domain.dimension != 1:
+    if not isinstance(left, UnitSum) or left.kind != "relu" or problem.domain.dimension != 1:
         raise Refused("the rule piecewise_linear needs relu units of one variable")
     low, high = problem.domain.ends[0]
     ends, lines, slivers = pieces(left, low.lower(), high.upper())
-    room = (limit - slivers).lower()
+    room = (limit - slivers - left.slack).lower()
     worst = ZERO
     for (start, stop), line in zip(zip(ends, ends[1:], strict=False), lines, strict=True):
         worst = larger(worst, _piece(problem, line, start, stop, order, room, BISECTIONS))
-    return (worst + slivers).upper()
+    return (worst + slivers + left.slack).upper()
 
 
-def pieces(left: Profile, low: arb, high: arb) -> tuple[list[arb], list[tuple[arb, arb]], arb]:
+def pieces(left: UnitSum, low: arb, high: arb) -> tuple[list[arb], list[tuple[arb, arb]], arb]:
     """Exact ends of the pieces, (slope, intercept) of the line on each, and the charge for knots known inexactly."""
-    slope, shift, slivers = left.slope, left.shift, ZERO
+    slope, shift, slivers = left.linear[0], left.constant, ZERO
     turns = []
-    for bend in left.bends:
-        if bend.steepness.contains(0):
+    for unit in left.units:
+        (steepness,) = unit.slope
+        if steepness.contains(0):
             raise Refused("a unit of the rule piecewise_linear is constant along its direction")
-        knot = -bend.offset / bend.steepness
-        rise, drop = bend.coefficient * bend.steepness, bend.coefficient * bend.offset
+        knot = -unit.offset / steepness
+        rise, drop = unit.coefficient * steepness, unit.coefficient * unit.offset
         slivers = slivers + (rise.abs_upper() * 2 * knot.rad()).upper()
-        if bend.steepness < 0:  # active to the left of its knot
+        if steepness < 0:  # active to the left of its knot
             slope, shift = slope + rise, shift + drop
             rise, drop = -rise, -drop
         turns.append((knot.mid(), rise, drop))

@@ -1,8 +1,8 @@
-"""How far a run of a learner with ReLU attention may be from its statement; `rules.in_context_relu` derives it."""
+"""How far a run of a learner with ReLU attention may be from its statement; `axioms.in_context_relu` derives it."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from flint import arb
 
@@ -12,8 +12,7 @@ from certiformer.kernel.meanings.relu_learner import ReluLearner
 from certiformer.kernel.rounding import Format, no_overflow
 
 
-@dataclass(frozen=True)
-class Drift:
+class Drift(NamedTuple):
     """Bounds of the norm of the weights, of their error, and of the error of the prediction, after the last step."""
 
     norm: arb
@@ -25,27 +24,19 @@ class RunBounds:
     """The bounds of one learner in one format; `polygon` is the error of its polygon."""
 
     def __init__(self, learner: ReluLearner, form: Format, polygon: arb) -> None:
-        self.learner, self.form, self.polygon = learner, form, polygon
+        self.learner, self.form, self.polygon, logistic = learner, form, polygon, bool(learner.knots)
         self.rate, self.decay, self.threshold = arb(learner.rate), arb(learner.decay), arb(learner.threshold)
         self.root = arb(learner.features).sqrt()
         self.row = self.root * ball(larger_reading(learner.bound))  # B
-        self.bends = sum((abs(arb(b)) for b in learner.bends), ZERO) if learner.knots else arb(2)
-        edge = larger(abs(arb(learner.knots[0])), abs(arb(learner.knots[-1]))) if learner.knots else ZERO
-        self.offset = edge if learner.knots else ball(larger_reading(learner.label_bound))  # K
+        self.labels = ball(larger_reading(learner.label_bound))
+        self.bends = sum((abs(arb(b)) for b in learner.bends), ZERO) if logistic else arb(2)
+        # K: the labels or the outermost knot.
+        self.offset = larger(*(abs(arb(learner.knots[i])) for i in (0, -1))) if logistic else self.labels
         # Terms that a weight is the sum of: itself, the heads of the gradient, the labels, the decay.
-        self.terms = 1 + (len(learner.knots) + 1 if learner.knots else 2) + (1 if learner.decay else 0)
-
-    @property
-    def factor(self) -> arb:
-        """rho: what one exact step does to distances at most; negative room means that there is no such bound below 1."""
-        steep = self.rate * ball(larger_reading(self.learner.spectrum)) * (arb("0.25") if self.learner.knots else ONE)
-        return larger(abs(1 - self.decay).upper(), abs(1 - self.decay - steep).upper())
-
-    @property
-    def room(self) -> arb:
-        """How far the step is from the length 2 at which it stops being a contraction."""
-        steep = self.rate * ball(larger_reading(self.learner.spectrum)) * (arb("0.25") if self.learner.knots else ONE)
-        return (2 - self.decay - steep).lower()
+        self.terms = 1 + (len(learner.knots) + 1 if logistic else 2) + bool(learner.decay)
+        steep = self.rate * ball(larger_reading(learner.spectrum)) * (arb("0.25") if logistic else ONE)
+        self.factor = larger(abs(1 - self.decay).upper(), abs(1 - self.decay - steep).upper())  # rho
+        self.room = (2 - self.decay - steep).lower()  # mu; where it is negative nothing bounds rho by 1
 
     def step(self, norm: arb) -> arb:
         """What rounding adds to a step from weights of a run with this norm at most."""
@@ -70,39 +61,29 @@ class RunBounds:
 
     def answer(self, norm: arb, error: arb) -> arb:
         """The error of a prediction by weights of this norm at most, themselves wrong by `error`."""
-        form, d = self.form, self.learner.features
+        form, d, count = self.form, self.learner.features, len(self.learner.knots)
         faint = form.tiny * (1 + norm + self.row)
         score_error = form.gamma(d + 1) * norm * self.row + 4 * (d + 2) * faint
         total = error * self.row + 2 * score_error + form.gamma(3) * (norm * self.row + 2 * score_error) + 8 * faint
-        if not self.learner.knots:
+        if not count:
             return total.upper()
         size = norm * self.row + total + self.offset
-        count = len(self.learner.knots)
         rounding = form.gamma(count + 3) * self.bends * size + 8 * count * form.tiny * (1 + size)
         return (total / 4 + self.polygon + rounding).upper()
 
-    def norms(self) -> list[arb]:
-        """W_l for l = 1 .. steps: the smallest of the three bounds of the norm of the exact weights."""
-        learner, rho = self.learner, self.factor
-        label = HALF if learner.knots else ball(larger_reading(learner.label_bound))
-        start = arb(2).log() if learner.knots else label * label / 2  # the objective at w = 0
-        penalty = INFINITY
-        if learner.threshold:
+    def drift(self) -> Drift:
+        """All steps with the smallest of the three bounds of the norm of the exact weights, then the prediction."""
+        logistic, norm, error = bool(self.learner.knots), ZERO, ZERO
+        label, penalty = HALF if logistic else self.labels, INFINITY
+        start = arb(2).log() if logistic else label * label / 2  # the objective at w = 0
+        if self.learner.threshold:
             penalty = start * self.rate / self.threshold
-        elif learner.decay:
+        elif self.learner.decay:
             penalty = (2 * start * self.rate / self.decay).sqrt()
-        found, norm = [], ZERO
-        for step in range(1, learner.steps + 1):
-            norm = smaller((rho * norm + self.rate * self.row * label).upper(), penalty.upper())
+        for step in range(1, self.learner.steps + 1):
+            added = self.step((norm + error).upper()) + self.rate * self.row * self.polygon
+            error = (self.factor * error + added).upper()
+            norm = smaller((self.factor * norm + self.rate * self.row * label).upper(), penalty.upper())
             if self.room > 0:
                 norm = smaller(norm, (2 * step * start * self.rate / self.room).sqrt().upper())
-            found.append(norm)
-        return found
-
-    def drift(self) -> Drift:
-        """All steps, then the prediction."""
-        rho, norm, error = self.factor, ZERO, ZERO
-        for following in self.norms():
-            added = self.step((norm + error).upper()) + self.rate * self.row * self.polygon
-            norm, error = following, (rho * error + added).upper()
         return Drift(norm, error, self.answer((norm + error).upper(), error))

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from certiformer.kernel.meanings.machine import MOVES, Machine
 from certiformer.kernel.refusal import Refused
 from certiformer.kernel.weights import Tensor
-from certiformer.target.machine import MOVES, Machine
 
 LEAD = 16.0
 ANCHOR_BITS = 5  # the anchor is 3 * 2^(p - ANCHOR_BITS)

@@ -25,6 +25,7 @@ EXAMPLES = """
   certiformer bench check --json          # one JSON object
   certiformer bench compile --quick       # a few programs against Tracr
   certiformer bench train                 # training 1,000 models, against PyTorch one by one
+  certiformer bench agreement --quick     # random networks: does the kernel accept what the search calls proved?
   certiformer bench soundness             # an attack on the checker: forged folders, malformed files, planted faults
   certiformer bench soundness --trials 1000000 --seed 7 --workers 8
 
@@ -48,8 +49,8 @@ class Options:
     """print one JSON object"""
     quiet: Flag = False
     """no progress"""
-    trials: Annotated[int | None, arg(metavar="N", help_behavior_hint="(for soundness)")] = None
-    """how many forgeries, sources and forms together"""
+    trials: Annotated[int | None, arg(metavar="N", help_behavior_hint="(for soundness, agreement)")] = None
+    """how many forgeries, sources and forms together, or networks"""
     mutants: Annotated[int | None, arg(metavar="N", help_behavior_hint="(for soundness)")] = None
     """how many planted faults"""
     malformed: Annotated[int | None, arg(metavar="N", help_behavior_hint="(for soundness)")] = None
@@ -60,11 +61,22 @@ class Options:
     """kinds of claim, with commas; --list names them"""
     workers: Annotated[int | None, arg(metavar="N", help_behavior_hint="(for soundness)")] = None
     """how many processes"""
+    against: Annotated[str | None, arg(metavar="DIR", help_behavior_hint="(for check_ratio)")] = None
+    """another checkout, whose check is the measure"""
     bases: Annotated[str | None, arg(metavar="DIR", help_behavior_hint="(for soundness)")] = None
     """keep the honest folders here, and use those that are there"""
 
 
-NUMBERED = ("trials", "mutants", "malformed", "seed", "kind", "workers", "bases")  # passed on where they are given
+NUMBERED = (
+    "trials",
+    "mutants",
+    "malformed",
+    "seed",
+    "kind",
+    "workers",
+    "against",
+    "bases",
+)  # passed on where they are given
 
 
 def run(options: Options, terminal: Terminal) -> int:

@@ -17,7 +17,7 @@ from certiformer.cli.terminal import Terminal
 from certiformer.errors import BadInput
 
 if TYPE_CHECKING:
-    from certiformer.target.automaton import Automaton
+    from certiformer.kernel.meanings.automaton import Automaton
 
 SUMMARY = "Turn a finite automaton into a transformer that is proved to read every word up to a length as it does."
 EXAMPLES = """

@@ -17,7 +17,7 @@ from certiformer.errors import BadInput
 
 if TYPE_CHECKING:
     from certiformer.compiler.machines import CompiledMachine, Decoder
-    from certiformer.target.machine import Machine
+    from certiformer.kernel.meanings.machine import Machine
 
 SUMMARY = "Turn a Turing machine into a transformer that is proved to run it: looped, or writing one token a step."
 EXAMPLES = """

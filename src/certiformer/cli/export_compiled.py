@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from certiformer.errors import BadInput
 
 if TYPE_CHECKING:
-    from certiformer.checker.margin import MarginReport
+    from certiformer.checker.margin.prove import MarginReport
     from certiformer.export import Labels
     from certiformer.model import Transformer
 
@@ -57,7 +57,7 @@ def prepared(
 
 
 def _report(folder: Path, dtype: str | None, refusal: str) -> MarginReport:
-    from certiformer.checker.margin import prove_margin
+    from certiformer.checker.margin.prove import prove_margin
     from certiformer.kernel.files import CIRCUIT, CONFIG, MODEL, PROGRAM, read_bytes
     from certiformer.kernel.refusal import Refused
     from certiformer.kernel.weights import read_model

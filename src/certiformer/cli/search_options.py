@@ -28,7 +28,7 @@ class SearchOptions:
     boxes: Annotated[int, arg(metavar="N", help_behavior_hint="(default: 2,000,000)")] = 2_000_000
     """give up the search after N boxes"""
     seconds: Annotated[float, arg(metavar="S", help_behavior_hint="(default: 600)")] = 600.0
-    """give up the search after S seconds"""
+    """give up search and check after S seconds together"""
     quality: Annotated[float, arg(metavar="Q")] = 0.1
     """how close the proved upper end should come to the lower end: 0.1 is within ten per cent"""
     order: Annotated[int | None, arg(metavar="K", help_behavior_hint="(default: chosen)")] = None

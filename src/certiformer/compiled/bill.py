@@ -11,9 +11,9 @@ import math
 from collections import Counter
 from dataclasses import dataclass
 
+from certiformer.checker.margin.circuit import Circuit
 from certiformer.model.config import Config
 from certiformer.model.layout import tensor_specs
-from certiformer.rasp.circuit import Circuit
 
 BYTES = {"float64": 8, "float32": 4, "bfloat16": 2}
 

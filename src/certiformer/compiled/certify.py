@@ -22,7 +22,8 @@ METHOD = "compile"
 
 def certify(files: Mapping[str, bytes], seconds: dict[str, float], progress: Progress | None) -> Certificate:
     """The certificate of the claim: proved at level 2, or undecided with the checker's reason."""
-    from certiformer.checker.margin import margin_certificate, prove_margin
+    from certiformer.checker.margin.certify import margin_certificate
+    from certiformer.checker.margin.prove import prove_margin
     from certiformer.kernel.balls import working_precision
     from certiformer.kernel.refusal import Refused
     from certiformer.kernel.weights import read_model

@@ -11,12 +11,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from certiformer.checker.margin.circuit import Circuit
 from certiformer.compiled.bill import Bill, bill_of
 from certiformer.compiled.files import put_program, read_folder
 from certiformer.kernel.certificate import Certificate, Outcome
 from certiformer.kernel.files import BASIS, CERTIFICATE, CIRCUIT, CONFIG, MODEL, PROGRAM, parse_json
 from certiformer.model.config import Config
-from certiformer.rasp.circuit import Circuit
 from certiformer.rasp.graph import Graph
 from certiformer.rasp.graph_file import graph_from_text
 from certiformer.rasp.interpreter import read_tokens
@@ -157,8 +157,9 @@ class CompiledProgram:
     def sentence(self) -> str:
         """The claim in one sentence, as the checker says it."""
         from certiformer.checker.margin.prove import claim_of
+        from certiformer.kernel.meanings.rasp import read_program
 
-        return claim_of(self.graph, self.dtype)
+        return claim_of(read_program(self.files[PROGRAM]), self.dtype)
 
     def __repr__(self) -> str:
         reason = self.certificate.reason

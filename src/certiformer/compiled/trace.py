@@ -13,12 +13,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from certiformer.checker.margin.circuit import ATTENTION, EMBEDDING, FFN, Cell, Circuit, rational
 from certiformer.compiled.decode import features
 from certiformer.compiled.realistic.basis import Basis
 from certiformer.errors import BadInput
 from certiformer.model import Config
 from certiformer.model.transformer import Transformer
-from certiformer.rasp.circuit import ATTENTION, EMBEDDING, FFN, Cell, Circuit, rational
 from certiformer.rasp.graph import Graph, ValueSet
 from certiformer.rasp.graph_run import GraphRunner
 from certiformer.rasp.value import Value, exact, identity

@@ -6,20 +6,33 @@ from collections.abc import Callable
 from itertools import compress, islice
 from typing import Any
 
+from certiformer.checker.margin.circuit import (
+    Cell,
+    Circuit,
+    HeadRole,
+    Identity,
+    Output,
+    Rational,
+    UnitRole,
+    as_rational,
+)
 from certiformer.compiler.draft import Draft, DraftCell
 from certiformer.compiler.draft_to_layers import Placement, sublayer_name
 from certiformer.compiler.graph_to_extended import Extended
 from certiformer.compiler.layers_to_weights import groups_of, signs
+from certiformer.compiler.lemmas import lemmas_of
 from certiformer.compiler.linear_form import Form, Number
-from certiformer.rasp.circuit import Cell, Circuit, HeadRole, Identity, Output, Rational, UnitRole, as_rational
+from certiformer.kernel.meanings.rasp import read_program
 from certiformer.rasp.graph_file import graph_to_text
 from certiformer.rasp.value import exact, is_number
 
 
 def draft_to_circuit(extended: Extended, draft: Draft, placement: Placement, kind: str) -> Circuit:
     """What every coordinate, head and unit computes."""
+    text = graph_to_text(extended.builder.finish(extended.output))
     return Circuit(
-        extended=graph_to_text(extended.builder.finish(extended.output)),
+        extended=text,
+        lemmas=lemmas_of(read_program(text)),
         causal=extended.causal,
         cells=tuple(_cell(extended, draft, placement, number) for number in range(len(draft.cells))),
         heads=tuple(_heads(placement)),

@@ -38,7 +38,7 @@ Certified
     `axioms.exact_count` proves, from the stored weights, the largest error over all V^n sequences.
 
 Not certified
-    Shorter sequences. The rounding of a run is bounded by `checker.run_sequences`.
+    Shorter sequences. The rounding of a run is bounded by `kernel.rounding.runs`.
 
 Example
     >>> config, tensors = symmetric_network(2, 5, (1,), [0, 1, 4, 9, 16, 25])

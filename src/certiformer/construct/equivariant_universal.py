@@ -109,6 +109,7 @@ THEOREM = {
     ),
     "uses": (
         "construct.pooled_order_statistics",
+        "construct.position_gating",
         "axioms.korovkin_ridges",
     ),
 }

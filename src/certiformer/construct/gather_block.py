@@ -5,7 +5,7 @@ The function, of the flat token-major point x of D numbers, is
     T(x) = constant + x linear + sum_u coefficients_u act(weights_u . x + bias_u).
 
 With several tokens no token sees the others, so the attention first brings every number to the row that is read out,
-*exactly* (the exact gather lemma, `axioms.exact_gather`). Head h has key size 1, the constant query lambda (a
+*exactly* (the exact gather lemma, `construct.exact_gather`). Head h has key size 1, the constant query lambda (a
 bias) and the key <e_h, one-hot code>: it puts weight a + c on token h and c on every other token (and on the special
 token of the layout `output-token`, whose value is 0), whatever x is. The mixing matrix A = a I + c 11^T is inverted in
 the output weights. With m keys (m = n tokens, or n + 1) and lambda = log(n + 1):
@@ -16,7 +16,7 @@ A row that is read already has its own token, which is not gathered again where 
 token needs no gather: its one head is there and adds nothing.
 
 Where every token answers for its own row (`Shape.per_position`) the feed-forward weights are shared, so a unit meant
-for the positions P is switched off elsewhere (`axioms.position_gating`): relu(w.x + b - B e_t) = 0 at every t
+for the positions P is switched off elsewhere (`construct.position_gating`): relu(w.x + b - B e_t) = 0 at every t
 outside P once B >= sup (w.x + b) on the box. Constants that differ by position are read off the one-hot code, linear
 parts that do not differ off the gathered numbers or the token's own, and what remains of a linear part l.x becomes one
 gated unit relu(l.x + s) - s that is always active at its position.
@@ -29,11 +29,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 from jaxtyping import Float
 
-from certiformer.axioms.exact_gather import inverse_mixing
 from certiformer.construct.method import Shape, Size
 from certiformer.construct.position_gating import Feed, Ridges, gated
 from certiformer.errors import BadInput
@@ -49,6 +49,12 @@ _AT_CONSTANT: dict[str, Callable[[float], float]] = {
     "gelu": lambda b: b * 0.5 * math.erfc(-b / math.sqrt(2.0)),
     "identity": lambda b: b,
 }
+
+
+def inverse_mixing(tokens: int, keys: int) -> tuple[Fraction, Fraction]:
+    """The entries of A^{-1} on and off the diagonal, at lambda = log(tokens + 1)."""
+    scale = Fraction(tokens + keys, tokens)
+    return scale * (1 - Fraction(1, 2 * tokens)), -scale * Fraction(1, 2 * tokens)
 
 
 def gather_transformer(

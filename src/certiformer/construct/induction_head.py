@@ -38,7 +38,7 @@ Certified
     leakage of both layers.
 
 Not certified
-    Shorter sequences. The rounding of a run is bounded by `checker.run_sequences`.
+    Shorter sequences. The rounding of a run is bounded by `kernel.rounding.runs`.
 
 Example
     >>> config, tensors = induction_network(5, 60)

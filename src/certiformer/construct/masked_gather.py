@@ -11,7 +11,7 @@ box there is a transformer of s layers of attention under these masks, with one-
 (b) linear attention, at most n heads a layer, scores 0 or 1.
 
 So every function of the whole sequence that one feed-forward layer and a linear read-out compute of (x_1, ..., x_n)
-is computed under the mask, at one token or, gated by position (`axioms.position_gating`), differently at each.
+is computed under the mask, at one token or, gated by position (`construct.position_gating`), differently at each.
 With `construct.ridge` in that place every continuous function on a box is approximated **in the sup norm**.
 
 Source
@@ -99,8 +99,8 @@ THEOREM = {
     ),
     "uses": (
         "expressivity.sparse_attention",
-        "axioms.exact_gather",
-        "axioms.position_gating",
+        "construct.exact_gather",
+        "construct.position_gating",
     ),
 }
 

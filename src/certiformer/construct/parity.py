@@ -35,7 +35,7 @@ Certified
     `axioms.exact_count` proves, from the stored weights, the largest error over all 2^n inputs.
 
 Not certified
-    Shorter inputs. The rounding of a run is bounded by `checker.run_sequences`: below 1e-6 for n = 1,000 in float64.
+    Shorter inputs. The rounding of a run is bounded by `kernel.rounding.runs`: below 1e-6 for n = 1,000 in float64.
 
 Example
     >>> parity_values(5)

@@ -1,13 +1,54 @@
-"""Which units work at which position, when every token answers for its own row of the output.
+"""A feed-forward layer shared by all positions computes a different function at each: units are switched off by position.
 
 The feed-forward weights are shared by all positions, so a unit meant for some of them is switched off at the others by
-a large negative weight on their one-hot codes (`axioms.position_gating` has the statement and its proof). Affine
+a large negative weight on their one-hot codes. Affine
 parts go where they cost least: constants that differ by position are read off the code, a slope that all positions
 share off the gathered numbers, a slope on the position's own token off that token, and what remains becomes one gated
 unit relu(l.x + s) - s that is always active at its position.
 
 A gelu is switched off and on the same way, `TAIL` beyond: |gelu(u)| and |gelu(-u) + u| are below exp(-u^2/2) for u <= 0
 (Phi(-t) <= phi(t)/t), which is 1e-348 at u = -40.
+
+Statement
+    Let every token t see the whole sequence x (`exact_gather`) and its one-hot code e_t. On a box let
+    B >= sup (w.x + b). Then
+
+        relu(w.x + b - B <e_s, code>)     is 0 at position s and relu(w.x + b) at every other one,
+        relu(w.x + b - B + B <e_s, code>) is relu(w.x + b) at position s and 0 at every other one.
+
+    A unit that is nonnegative on the box is affine there. Hence for any affine maps F_1, ..., F_n on the box there is
+    one block with relu units whose output at position t is F_t(x), exactly: with s_t >= sup (-F_t) one unit
+    relu(F_t(x) + s_t - B_t + B_t <e_t, code>) for each output and the constant -s_t read off the code.
+
+Source
+    The usual one-hot gate of constructive proofs, as in yun2020, with an explicit constant; derived here.
+
+Differs from the source in
+    Gates are exact on the box instead of approximate, and constants that differ by position cost no unit.
+
+Proof
+    Where the code's entry subtracts B, the argument is at most sup (w.x + b) - B <= 0. Elsewhere nothing is subtracted.
+    On a box where every unit has one sign at every position that is read, each is zero or affine, so that T is affine
+    at every position; the difference to the affine target is largest at a corner. QED.
+
+Assumptions
+    none: the certificate encloses the difference by one first-order form on the whole box; a gate that is too small leaves
+    a unit without a sign, and the form is then wide.
+
+Certified
+    sup |T - f| <= bound over all positions for the exact stored weights (rule *boxes*, one leaf); the rounding of gates,
+    biases and of the gather is in the enclosure.
+
+Not certified
+    Anything outside the box, where a gate may open; the rounding of a floating-point run.
+
+Example
+    >>> gate = lambda x, position: max(3 * x - 1 - 2 * (position == 1), 0)  # sup of 3x - 1 on [0, 1] is 2
+    >>> [gate(x, 1) for x in (0, 0.5, 1)], [gate(x, 2) for x in (0, 0.5, 1)]
+    ([0, 0, 0], [0, 0.5, 2])
+
+Tests
+    tests/theorems/test_position_gating.py
 """
 
 from __future__ import annotations
@@ -21,6 +62,17 @@ from jaxtyping import Float
 
 from certiformer.construct.method import Shape
 from certiformer.errors import BadInput
+
+THEOREM = {
+    "id": "construct.position_gating",
+    "title": "A shared feed-forward layer computes a different function at each position: units are switched off "
+    "by position.",
+    "kind": "exact",
+    "sources": ("yun2020",),
+    "verb": "build",
+    "assumptions": (),
+    "uses": ("construct.exact_gather",),
+}
 
 Vector = Float[np.ndarray, " n"]
 Matrix = Float[np.ndarray, "n m"]

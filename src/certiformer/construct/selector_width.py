@@ -45,7 +45,7 @@ Certified
 
 Not certified
     Shorter sequences (the rule *margin* covers them for compiled programs). The rounding of a run is bounded by
-    `checker.run_sequences`.
+    `kernel.rounding.runs`.
 
 Example
     >>> inverse_units([0, 1, 2, 3])

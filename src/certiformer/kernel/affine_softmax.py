@@ -36,7 +36,7 @@ from operator import mul
 from flint import arb, arb_mat
 
 from certiformer.kernel import taylor
-from certiformer.kernel.arrays import Apply, Norm
+from certiformer.kernel.arrays import Apply, Attend, Node, Norm
 from certiformer.kernel.balls import INFINITY, ONE, ZERO, Box, larger, smaller
 from certiformer.kernel.network import Network
 from certiformer.kernel.shallow import entries, read_layer
@@ -285,13 +285,19 @@ def recipe(tab: Table) -> list[tuple[int, int, int]]:
     return _RECIPES[key]
 
 
+def _is_analytic(node: Node) -> bool:
+    """Heads that choose (`hard`, `nearest`) or cut off (`relu`) look affine on a box where the choice is certain."""
+    return node.kind in ("softmax", "linear") if isinstance(node, Attend) else not isinstance(node, Apply | Norm)
+
+
 def as_prototypes(network: Network) -> Prototypes | None:
     """The prototype form of a network that reads data tokens, or None when it is not exactly of that form.
 
-    On the box [-1, 1]^D a first-order form whose remainder is exactly zero *is* an affine function of x.
+    On the box [-1, 1]^D a first-order form whose remainder is exactly zero *is* an affine function of x. It is that one
+    everywhere, because every node is analytic: no kink can lie beyond the box.
     """
     program, dimension = network.program, network.dimension
-    if network.config["readout"]["kind"] == "register" or any(isinstance(node, Apply | Norm) for node in program.nodes):
+    if network.config["readout"]["kind"] == "register" or not all(map(_is_analytic, program.nodes)):
         return None
     reading = read_layer(program, Box((ZERO,) * dimension, (ONE,) * dimension))
     forms = [reading.affine, *(mix.arguments for mix in reading.mixes)]

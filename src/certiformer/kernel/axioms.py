@@ -8,7 +8,7 @@ from typing import Any
 from certiformer.kernel.refusal import Refused
 
 _OF = {
-    "functions on a box": "exact_gather korovkin_ridges piecewise_linear position_gating ridge_temperatures shifted_grids "
+    "functions on a box": "korovkin_ridges piecewise_linear ridge_temperatures shifted_grids "
     "sigmoid_heads squares_rbf temperatures voronoi_first_order voronoi_second_order",
     "sequences": "exact_count exact_induction exact_sort exact_width",
     "program.json": "margin",
@@ -18,6 +18,7 @@ _OF = {
     "learner.json": "in_context_gradient in_context_relu in_context_ridge in_context_selection",
 }
 AXIOMS = {name: subject for subject, names in _OF.items() for name in names.split()}  # each with what it speaks of
+USES = {"in_context_ridge": ("in_context_gradient",)}  # whose statement the proof of another one uses, too
 
 
 def axiom(name: str, subject: str) -> Any:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 
@@ -23,6 +23,7 @@ from certiformer.kernel.axioms import axiom
 from certiformer.kernel.balls import ZERO, Box, ball, decimal, exact, larger
 from certiformer.kernel.certificate import Certificate, Outcome, Witness, certificate_in
 from certiformer.kernel.claim import Claim, ProgramClaim, read_claim
+from certiformer.kernel.cover import CHECK, Effort
 from certiformer.kernel.files import CERTIFICATE, DESCRIPTIONS, read_files
 from certiformer.kernel.points import FiniteProblem
 from certiformer.kernel.problem import Problem
@@ -46,6 +47,7 @@ class Verdict:
     reason: str
     sentence: str
     claim: Claim | None = None
+    covers: Mapping[tuple[int, ...], bytes] = field(default_factory=dict)
 
     @property
     def accepted(self) -> bool:
@@ -80,10 +82,16 @@ def check(directory: str | Path, *, workers: int | None = None, progress: Progre
     return check_files(files, workers=workers, progress=progress)
 
 
-def check_files(files: Mapping[str, bytes], *, workers: int | None = None, progress: Progress | None = None) -> Verdict:
-    """`check` of a folder that holds these files, given by name and content."""
+def check_files(
+    files: Mapping[str, bytes],
+    *,
+    workers: int | None = None,
+    progress: Progress | None = None,
+    effort: Effort = CHECK,
+) -> Verdict:
+    """`check` of a folder that holds these files, given by name and content; `effort` beyond what a check does."""
     try:
-        return _judge(files, workers, progress)
+        return _judge(files, workers, progress, effort)
     except (BadInput, Refused) as problem:
         return Verdict("refused", 0, None, None, str(problem), "")
     except MALFORMED as problem:
@@ -91,14 +99,14 @@ def check_files(files: Mapping[str, bytes], *, workers: int | None = None, progr
         return Verdict("refused", 0, None, None, reason, "")
 
 
-def _judge(files: Mapping[str, bytes], workers: int | None, progress: Progress | None) -> Verdict:
+def _judge(files: Mapping[str, bytes], workers: int | None, progress: Progress | None, effort: Effort) -> Verdict:
     if certificate_in(files).subject in DESCRIPTIONS:
         return import_module("certiformer.kernel.computation").decide_computation(files)
     claim = read_claim(files)
     if isinstance(claim, ProgramClaim):
         return _decide_program(claim)
     try:
-        return _decide(claim, files, workers, progress)
+        return _decide(claim, files, workers, progress, effort)
     except (BadInput, Refused) as problem:
         return Verdict("refused", 0, None, None, str(problem), claim.sentence(), claim)
 
@@ -118,10 +126,12 @@ def _decide_program(claim: ProgramClaim) -> Verdict:
     return Verdict("proved", 2, "0", None, report.reason, report.sentence)
 
 
-def _decide(claim: Claim, files: Mapping[str, bytes], workers: int | None, progress: Progress | None) -> Verdict:
+def _decide(
+    claim: Claim, files: Mapping[str, bytes], workers: int | None, progress: Progress | None, effort: Effort
+) -> Verdict:
     certificate = claim.certificate
     if certificate.run_error is not None:  # loaded here: no other claim rests on the rounding of runs
-        import_module("certiformer.checker.run_claim").confirm_run_error(claim, files, certificate.run_error)
+        import_module("certiformer.kernel.rounding.runs").confirm_run_error(claim, files, certificate.run_error)
     lower = None if certificate.witness is None else error_lower(claim.problem, certificate.witness)
     shown = None if lower is None else decimal(lower, up=False)
     require_lower(certificate, lower)
@@ -137,8 +147,11 @@ def _decide(claim: Claim, files: Mapping[str, bytes], workers: int | None, progr
     if certificate.proof is None:
         raise Refused("the certificate claims a proof but carries none")
 
+    covers: dict[tuple[int, ...], bytes] = {}
+
     def boxes(node: Boxes, problem: Problem, path: tuple[int, ...], limit: arb) -> arb:
-        return prove_boxes(claim, files, node, problem, path, limit, workers, progress)
+        bound, covers[path] = prove_boxes(claim, files, node, problem, path, limit, workers, progress, effort)
+        return bound
 
     if isinstance(claim.problem, FiniteProblem):
         upper = prove_finite(certificate.proof, claim.problem, progress)
@@ -151,7 +164,8 @@ def _decide(claim: Claim, files: Mapping[str, bytes], workers: int | None, progr
     require_upper(certificate, upper)
     if lower is not None and lower > upper:
         raise Refused("the recorded witness contradicts the proof")
-    return Verdict("proved", 2, decimal(upper, up=True), shown, "every step was recomputed", claim.sentence(), claim)
+    proved = decimal(upper, up=True)
+    return Verdict("proved", 2, proved, shown, "every step was recomputed", claim.sentence(), claim, covers)
 
 
 def error_lower(problem: Problem | FiniteProblem, witness: Witness) -> arb:

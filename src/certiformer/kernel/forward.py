@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from flint import arb, arb_mat
+from flint import arb, arb_mat, fmpq
 
 from certiformer.kernel import stream, taylor
 from certiformer.kernel.arrays import (
@@ -39,6 +39,9 @@ from certiformer.kernel.balls import HALF, ONE, ZERO, Box, larger, smaller
 from certiformer.kernel.functions import FormAlgebra
 from certiformer.kernel.stream import Stream
 from certiformer.kernel.taylor import Form, Table
+
+WIDE = 2  # sizes of softmax weights that add up to less widen a mean less than twice: a second look would not pay
+GELU_LOW = arb(fmpq(-31, 100)).lower()
 
 
 def point_stream(table: Table, box: Box, source: Input) -> Stream:
@@ -119,14 +122,23 @@ def _total(forms: list[Form]) -> Form:
 
 
 def gelu(x: Form) -> Form:
-    """x Phi(x) with Phi(x) = (1 + erf(x / sqrt 2)) / 2."""
+    """x Phi(x) with Phi(x) = (1 + erf(x / sqrt 2)) / 2.
+
+    It is at most max(x, 0), and at least -e^(-1/2) / 2 > -0.31: Phi(x) <= e^(-x^2/2) / 2 for x <= 0.
+    """
     erf = FormAlgebra(x.table).erf(taylor.scale(x, arb(2).rsqrt()))
-    return taylor.multiply(x, taylor.scale(taylor.add(erf, taylor.constant(x.table, ONE)), HALF))
+    value = taylor.multiply(x, taylor.scale(taylor.add(erf, taylor.constant(x.table, ONE)), HALF))
+    return taylor.within(value, GELU_LOW, larger(taylor.bounds(x)[1], ZERO))
 
 
 def normalised(h: Stream, epsilon: arb, gain: list[arb], shift: list[arb]) -> Stream:
-    """(h - mean) / sqrt(variance + epsilon) * gain + shift, row by row."""
+    """(h - mean) / sqrt(variance + epsilon) * gain + shift, row by row.
+
+    (h_i - mean)^2 <= sum_j (h_j - mean)^2 = columns * variance, so no entry exceeds sqrt(columns) before gain and shift,
+    however little the forms know of the variance.
+    """
     rows, columns = h.shape
+    limit = arb(columns).sqrt().upper()
     share = ONE / columns
     # h - mean is a linear map of h: applied as one matrix, so that common parts cancel.
     centring = arb_mat(
@@ -141,7 +153,8 @@ def normalised(h: Stream, epsilon: arb, gain: list[arb], shift: list[arb]) -> St
         variance.low = larger(variance.low, ZERO)
         root = algebra.sqrt(taylor.add(variance, taylor.constant(h.table, epsilon)))
         inverse = taylor.divide(taylor.constant(h.table, ONE), root)
-        row = [taylor.scale(taylor.multiply(e, inverse), s) for e, s in zip(entries, gain, strict=True)]
+        units = [taylor.within(taylor.multiply(e, inverse), -limit, limit) for e in entries]
+        row = [taylor.scale(e, s) for e, s in zip(units, gain, strict=True)]
         result.append([taylor.add(f, taylor.constant(h.table, b)) for f, b in zip(row, shift, strict=True)])
     return stream.from_forms(h.table, result)
 
@@ -174,7 +187,20 @@ def mix(kind: str, scores: list[Form], values: Stream) -> Stream:
     centre = (arb_mat(1, len(p), p) * values.coef[0]).mid() if 0 in values.coef else arb_mat(1, width)
     shift = arb_mat(len(p), width, [-e for e in centre.entries()] * len(p))
     moved = stream.plus(values, stream.constants(table, shift))
-    return stream.plus(stream.contract(row, moved), stream.constants(table, centre))
+    mean = stream.plus(stream.contract(row, moved), stream.constants(table, centre))
+    # A mean lies between the least and the largest value. Forms lose sight of that where their weights are wide.
+    if sum((taylor.absolute_sum(weight) + weight.rem for weight in weights), ZERO) < WIDE:
+        return mean
+    return stream.from_forms(table, [[_between(mean.form(0, c), values, c) for c in range(width)]])
+
+
+def _between(mean: Form, values: Stream, column: int) -> Form:
+    """The form of a mean of the entries of a column."""
+    ends = [taylor.bounds(values.form(r, column)) for r in range(values.shape[0])]
+    low, high = ends[0]
+    for other_low, other_high in ends[1:]:
+        low, high = smaller(low, other_low), larger(high, other_high)
+    return taylor.within(mean, low, high)
 
 
 def softmax(scores: list[Form]) -> list[Form]:
@@ -196,10 +222,7 @@ def softmax(scores: list[Form]) -> list[Form]:
     jensen = (weight_sum * (taylor.bounds(average)[0] / weight_sum).exp()).lower()
     smallest = larger(jensen, taylor.bounds(denominator)[0]) if jensen.is_finite() else taylor.bounds(denominator)[0]
     weights = [taylor.divide(term, denominator, smallest) for term in terms]
-    for weight in weights:
-        weight.low = larger(weight.low, ZERO) if not weight.low.is_nan() else ZERO
-        weight.high = smaller(weight.high, ONE) if not weight.high.is_nan() else ONE
-    return [taylor.tightest(weight) for weight in weights]
+    return [taylor.within(weight, ZERO, ONE) for weight in weights]
 
 
 def _hard(scores: list[Form], values: Stream) -> Stream:
@@ -214,10 +237,10 @@ def _hard(scores: list[Form], values: Stream) -> Stream:
         best = larger(best, low)
     candidates = [j for j, (_, high) in enumerate(ends) if not high < best]
     tab = values.table
-    tied = all(
-        scores[j].rem.is_zero() and list(scores[j].coef) == [0] and scores[j].coef[0].is_exact() for j in candidates
-    )
-    if tied and len({str(scores[j].coef[0].man_exp()) for j in candidates}) == 1:
+    constant = [scores[j] for j in candidates if set(scores[j].coef) <= {0} and scores[j].rem.is_zero()]
+    levels = [score.coef.get(0, ZERO) for score in constant]
+    tied = len(constant) == len(candidates) and all(level.is_exact() for level in levels)
+    if tied and len({str(level.man_exp()) for level in levels}) == 1:
         share = ONE / len(candidates)
         row = stream.constants(
             tab, arb_mat(1, len(scores), [share if j in candidates else ZERO for j in range(len(scores))])

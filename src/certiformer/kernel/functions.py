@@ -1,13 +1,13 @@
 """Elementary functions of Taylor forms, and the algebra that runs a target program in forms.
 
 For each function: the Taylor coefficients t_0..t_k at the constant term (balls, from the power series of python-flint
-or a recursion), a bound of |t_{k+1}| over the whole range, and the range by monotonicity. A function that may leave its
+or a recursion), a ball with all t_{k+1} over the whole range, and the range by monotonicity. A function that may leave its
 domain on the box gives a *poisoned* form that says why; a `where` that certainly takes the other branch discards it.
 
-Bounds of |t_{k+1}| = sup |phi^(k+1)| / (k+1)! on [l, u], j = k + 1:
+What contains t_{k+1} = phi^(k+1) / (k+1)! on [l, u], j = k + 1:
 
-* exp: e^u / j!; log: 1 / (j l^j); sqrt: |binom(1/2, j)| l^(1/2 - j): all monotone in x;
-* sin, cos: the j-th derivative is +-sin or +-cos, enclosed on [l, u] as a ball, over j!;
+* exp: e^u / j!; log: 1 / (j l^j); sqrt: |binom(1/2, j)| l^(1/2 - j): all monotone in x, with a sign that is known;
+* sin, cos: the derivatives are sin, cos, -sin, -cos in turn, enclosed on [l, u] as a ball, over j!;
 * tan, tanh, atan, erf: the coefficient recursions run on the ball of [l, u]:
   y' = 1 + y^2 (tan), y' = 1 - y^2 (tanh): (i+1) a_{i+1} = [i = 0] +- sum_l a_l a_{i-l};
   atan: g = 1/(1+x^2), g_i = -(2 x g_{i-1} + g_{i-2})/(1+x^2), a_{i+1} = g_i/(i+1);
@@ -93,14 +93,16 @@ class FormAlgebra:
     def exp(self, a: Form) -> Form:
         low, high = taylor.bounds(a)
         top = high.exp().upper()
-        return _composed(a, "exp", (top / arb.fac_ui(a.table.order + 1)).upper(), low.exp().lower(), top)
+        bottom = low.exp().lower()
+        return _composed(a, "exp", hull(bottom, top) / arb.fac_ui(a.table.order + 1), bottom, top)
 
     def log(self, a: Form) -> Form:
         low, high = taylor.bounds(a)
         if not low > 0:
             return taylor.poisoned(self.table, a.singular or "log of a number that may be zero or negative")
         j = a.table.order + 1
-        return _composed(a, "log", ONE / (j * balls.power(low, j)), low.log().lower(), high.log().upper())
+        following = _alternating(ONE / (j * balls.power(low, j)), j)
+        return _composed(a, "log", following, low.log().lower(), high.log().upper())
 
     def sqrt(self, a: Form) -> Form:
         low, high = taylor.bounds(a)
@@ -110,7 +112,8 @@ class FormAlgebra:
         j = a.table.order + 1
         if not low > 0:
             return taylor.tightest(Form(self.table, {}, balls.INFINITY, *ends, a.singular))
-        return _composed(a, "sqrt", abs(_binomial_half(j)) * low.sqrt() / balls.power(low, j), *ends)
+        following = _alternating(abs(_binomial_half(j)) * low.sqrt() / balls.power(low, j), j)
+        return _composed(a, "sqrt", following, *ends)
 
     def sin(self, a: Form) -> Form:
         return _sine(a, "sin")
@@ -150,10 +153,15 @@ def target_forms(program: Program, box: Box, order: int) -> list[Form]:
     return fold(program, variables, FormAlgebra(tab))
 
 
-def _composed(a: Form, name: str, next_coefficient: arb, low: arb, high: arb) -> Form:
+def _composed(a: Form, name: str, following: arb, low: arb, high: arb) -> Form:
     start = taylor.expansion_point(a)
     series = point_series(name, start, a.table.order)
-    return taylor.compose(a, start, series, next_coefficient.abs_upper(), low, high)
+    return taylor.compose(a, start, series, following, low, high)
+
+
+def _alternating(size: arb, j: int) -> arb:
+    """Coefficients up to `size` with the sign of (-1)^(j + 1), which log and sqrt have from j = 1 on."""
+    return hull(ZERO, size.upper()) if j % 2 else hull(-size.upper(), ZERO)
 
 
 def point_series(name: str, x: arb, order: int) -> list[arb]:
@@ -226,6 +234,5 @@ def _sine(a: Form, name: str) -> Form:
     else:
         bottom, top = (larger(value.lower(), -ONE), smaller(value.upper(), ONE)) if value.is_finite() else (-ONE, ONE)
     j = a.table.order + 1
-    derivative = value if j % 2 == 0 else slope
-    size = smaller(derivative.abs_upper(), ONE) if derivative.is_finite() else ONE
-    return _composed(a, name, (size / arb.fac_ui(j)).upper(), bottom, top)
+    derivative = (value, slope, -value, -slope)[j % 4]
+    return _composed(a, name, (derivative if derivative.is_finite() else hull(-ONE, ONE)) / arb.fac_ui(j), bottom, top)

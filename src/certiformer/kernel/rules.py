@@ -21,7 +21,8 @@ from certiformer.kernel.points import FiniteProblem
 from certiformer.kernel.problem import Problem, select
 from certiformer.kernel.programs import Program
 from certiformer.kernel.refusal import Refused
-from certiformer.kernel.steps import Boxes, Finite, Inner, Margin, Node, Outputs, Ridges, Theorem, Triangle, rule_name
+from certiformer.kernel.split import split
+from certiformer.kernel.steps import Boxes, Finite, Inner, Margin, Node, Outputs, Split, Theorem, Triangle, rule_name
 
 BoxProver = Callable[[Boxes, Problem, tuple[int, ...], arb], arb]
 MAX_ROWS = 1_000_000
@@ -63,9 +64,12 @@ def subproblems(node: Inner, problem: Problem) -> tuple[list[Problem], arb]:
     """The problems of a node's children, and what the step itself adds to their bounds."""
     if isinstance(node, Triangle):
         return triangle(node, problem), ZERO
-    if isinstance(node, Ridges):
-        return _structural("rules.ridges").split(node, problem)
-    problems, spent = (outputs(problem), ZERO) if isinstance(node, Outputs) else _structural("rules.sum").split(problem)
+    if isinstance(node, Split):
+        problems, spent = split(node, problem)
+    elif isinstance(node, Outputs):
+        problems, spent = outputs(problem), ZERO
+    else:
+        problems, spent = _structural("rules.sum").split(problem)
     if len(problems) != len(node.children):
         raise Refused(f"the {rule_name(node)} node has {len(node.children)} children for {len(problems)} parts")
     return problems, spent

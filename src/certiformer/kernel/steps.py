@@ -8,10 +8,10 @@ and B the target f. `bound` is exact decimal text, parsed as a rational by whoev
 | `boxes`    | a split tree; A - B enclosed by a Taylor form of `order` on every leaf            |
 | `theorem`  | the rule `id` of the checker, with `parameters`; its hypotheses are checked there |
 | `triangle` | an intermediate program P; children bound |A - P| and |P - B|; bounds add         |
-| `sum`      | A and B both split into terms over disjoint variables; one child each; bounds add |
+| `sum`      | heads on a product grid; B splits into terms over disjoint variables; bounds add  |
+| `split`    | units and B both split into parts along few directions; a child each; bounds add  |
 | `outputs`  | one child for every output; the largest bound counts                              |
 | `finite`   | the domain is a list of rows: A is evaluated at every one of them                 |
-| `ridges`   | A and B both split into functions of one direction each; a child each; bounds add |
 | `margin`   | B is a program; every decoded output of A is its value, with room for all errors   |
 """
 
@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from certiformer.errors import BadInput
+from certiformer.kernel.axioms import USES
 
 
 @dataclass(frozen=True)
@@ -68,16 +69,17 @@ class Outputs:
 
 
 @dataclass(frozen=True)
-class Ridges:
-    """|A - B| <= sum of |A_i(s) - B_i(s)| over directions, s = direction . x.
+class Split:
+    """|A - B| <= sum of |P_g - B_g| over parts along few directions each, and what P misses of A (`kernel.split`).
 
-    A has one affine part for all directions; `slopes` and `shifts` (exact decimals, one for each direction) say how it is
-    shared among them. They are a proposal: what does not add up is charged.
+    A part holds its `directions`, integers; its `target`, a program in the numbers directions x; its `units`, each the
+    number of a unit of A with its slopes along the directions; and its `slopes` and `constant` of the affine part.
+    `linear` is the affine part that A and B share. Numbers are exact decimals.
     """
 
     bound: str
-    slopes: list[str]
-    shifts: list[str]
+    linear: list[str]
+    parts: list[dict[str, Any]]
     children: tuple[Node, ...]
 
 
@@ -95,7 +97,7 @@ class Margin:
     bound: str
 
 
-Inner = Triangle | Sum | Outputs | Ridges
+Inner = Triangle | Sum | Outputs | Split
 Node = Boxes | Theorem | Finite | Margin | Inner
 
 _RULES = {
@@ -105,7 +107,7 @@ _RULES = {
     "triangle": Triangle,
     "sum": Sum,
     "outputs": Outputs,
-    "ridges": Ridges,
+    "split": Split,
     "margin": Margin,
 }
 _NAMES = {kind: name for name, kind in _RULES.items()}
@@ -151,8 +153,12 @@ def rules_used(node: Node) -> list[str]:
 
     >>> rules_used(Sum("0.2", (Boxes("0.1", 2, 0, 1), Theorem("0.1", "voronoi_second_order"))))
     ['sum', 'boxes', 'theorem voronoi_second_order']
+    >>> rules_used(Theorem("0.1", "in_context_ridge"))
+    ['theorem in_context_ridge', 'theorem in_context_gradient']
     """
-    names = [f"theorem {node.id}" if isinstance(node, Theorem) else rule_name(node)]
+    names = [rule_name(node)]
+    if isinstance(node, Theorem):
+        names = [f"theorem {name}" for name in (node.id, *USES.get(node.id, ()))]
     for child in node.children if isinstance(node, Inner) else ():
         names.extend(name for name in rules_used(child) if name not in names)
     return names

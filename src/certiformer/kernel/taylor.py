@@ -16,8 +16,10 @@ Proofs of the rules, each used below under its name:
 |u|. The rest is |P| R_Q + |Q| R_P + R_P R_Q with |P| <= sum |P_a|.
 
 *Composition.* X = x0 + y with |y| <= rho. Taylor's theorem with Lagrange remainder at x0 on an interval I that
-contains x0 and all values of X: phi(X) = sum_{i<=k} t_i y^i + t y^{k+1}, |t| <= sup_I |phi^(k+1)| / (k+1)!.
+contains x0 and all values of X: phi(X) = sum_{i<=k} t_i y^i + t y^{k+1} with t a value of phi^(k+1) / (k+1)! on I.
 I is the range of X, so x0 must lie in it: it is the constant term of X, or the nearest end when that lies outside.
+For odd k the power y^{k+1} lies in [0, rho^{k+1}], so the last term lies in [min(t, 0), max(t, 0)] rho^{k+1}, whose middle
+goes into the constant term: half the remainder where the derivative keeps its sign.
 
 *Quotient by defect.* For |Z| >= z > 0 and any polynomial q: N/Z - q = (N - q Z)/Z. With q the power-series quotient
 truncated at degree k the kept coefficients of N - q Z vanish up to the radii of their balls; the dropped ones are at
@@ -203,8 +205,8 @@ def expansion_point(x: Form) -> arb:
     return start if low <= start and start <= high else smaller(larger(start.mid(), low), high)
 
 
-def compose(x: Form, start: arb, series: list[arb], next_coefficient: arb, low: arb, high: arb) -> Form:
-    """The composition rule: `series` holds t_0..t_k at `start`, `next_coefficient` bounds |t_{k+1}| on the range of x.
+def compose(x: Form, start: arb, series: list[arb], following: arb, low: arb, high: arb) -> Form:
+    """The composition rule: `series` holds t_0..t_k at `start`, the ball `following` all t_{k+1} on the range of x.
 
     `low`, `high` is the range of phi by monotonicity; when the remainder is worse than that, the form falls back to it.
     """
@@ -221,7 +223,13 @@ def compose(x: Form, start: arb, series: list[arb], next_coefficient: arb, low: 
     power = ONE
     for _ in range(tab.order + 1):
         power = power * rho
-    rem = (result.rem + next_coefficient * power).upper()
+    last = following.abs_upper() * power
+    if tab.order % 2:
+        least, most = smaller(following.lower(), ZERO) * power, larger(following.upper(), ZERO) * power
+        middle = ((least + most) * HALF).mid()
+        result = add(result, constant(tab, middle))
+        last = larger((most - middle).upper(), (middle - least).upper())
+    rem = (result.rem + last).upper()
     return tightest(Form(tab, result.coef, rem, low, high, x.singular))
 
 
@@ -234,6 +242,13 @@ def tightest(form: Form) -> Form:
         return Form(form.table, {}, INFINITY, form.low, form.high, form.singular)
     radius = larger((form.high - middle).upper(), (middle - form.low).upper())
     return Form(form.table, {0: middle}, radius, form.low, form.high, form.singular)
+
+
+def within(form: Form, low: arb, high: arb) -> Form:
+    """The form of a value that is known to lie in [low, high] as well."""
+    low = low if form.low.is_nan() else larger(form.low, low)
+    high = high if form.high.is_nan() else smaller(form.high, high)
+    return tightest(Form(form.table, form.coef, form.rem, low, high, form.singular))
 
 
 def divide(a: Form, b: Form, smallest: arb | None = None) -> Form:

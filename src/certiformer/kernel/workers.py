@@ -12,6 +12,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Mapping
 from threading import Thread
 from typing import Any, BinaryIO, cast
@@ -22,12 +23,12 @@ from certiformer.errors import BadInput
 from certiformer.isolation import WORKER, command, environment
 from certiformer.kernel.balls import largest
 from certiformer.kernel.claim import Claim, read_claim
-from certiformer.kernel.cover import prove_piece
+from certiformer.kernel.cover import CHECK, Effort, prove_piece
 from certiformer.kernel.points import FiniteProblem
 from certiformer.kernel.problem import Problem
 from certiformer.kernel.refusal import Refused
 from certiformer.kernel.rules import stated_bound, subproblems
-from certiformer.kernel.splits import LEAF, root, subtrees
+from certiformer.kernel.splits import LEAF, root, subtree_ends, subtrees
 from certiformer.kernel.steps import Boxes, Inner
 
 SMALL = 400  # leaves: below this, starting processes costs more than it saves
@@ -49,8 +50,9 @@ def prove_boxes(
     limit: arb,
     workers: int | None,
     progress: Callable[[int, int], None] | None,
-) -> arb:
-    """Prove a boxes node; returns the largest leaf bound."""
+    effort: Effort = CHECK,
+) -> tuple[arb, bytes]:
+    """Prove a boxes node; returns the largest leaf bound and the tree of the leaves that were accepted."""
     tree = _tree(claim, node)
     total = tree.count(LEAF)
     done = 0
@@ -63,11 +65,26 @@ def prove_boxes(
 
     workers = min(workers or _cores(), MAX_WORKERS)
     if workers == 1 or total < SMALL:
-        return prove_piece(problem, root(problem.domain.dimension), tree, node.order, limit, tick)
+        accepted, whole = bytearray(), root(problem.domain.dimension)
+        return prove_piece(problem, whole, tree, node.order, limit, tick, effort, accepted), bytes(accepted)
     largest = max(1, len(tree) // (PIECES * workers))
     pieces = list(subtrees(tree, problem.domain.dimension, largest))
-    queue = [json.dumps({"path": path, "cell": cell, "tree": part.hex()}) for cell, part in pieces]
-    return _run(files, queue, workers, tick)
+    upper, accepted = _run(
+        files, [{"path": path, "cell": cell, "tree": part.hex()} for cell, part in pieces], workers, effort, tick
+    )
+    return upper, _joined(tree, problem.domain.dimension, largest, accepted)
+
+
+def _joined(tree: bytes, dimension: int, largest: int, parts: list[bytes]) -> bytes:
+    """The tree with other trees in the place of the pieces that `subtrees` cuts it into."""
+    ends, result, position = subtree_ends(tree, dimension), bytearray(), 0
+    for part in parts:
+        while tree[position] != LEAF and ends[position] - position > largest:
+            result.append(tree[position])
+            position += 1
+        result += part
+        position = ends[position]
+    return bytes(result)
 
 
 def _tree(claim: Claim, node: Boxes) -> bytes:
@@ -76,30 +93,37 @@ def _tree(claim: Claim, node: Boxes) -> bytes:
     return claim.leaves[node.offset : node.offset + node.length]
 
 
-def _run(files: Mapping[str, bytes], queue: list[str], workers: int, tick: Callable[[int], None]) -> arb:
+def _run(
+    files: Mapping[str, bytes],
+    requests: list[dict[str, Any]],
+    workers: int,
+    effort: Effort,
+    tick: Callable[[int], None],
+) -> tuple[arb, list[bytes]]:
     """Hand the pieces to worker processes, one at a time each; the first refusal stops them all."""
-    processes = [_start() for _ in range(min(workers, len(queue)))]
-    answers: list[arb] = []
-    problems: list[str] = []
+    processes = [_start() for _ in range(min(workers, len(requests)))]
+    queue, answers, problems = list(range(len(requests))), dict[int, tuple[arb, bytes]](), list[str]()
 
-    def serve(requests: BinaryIO, replies: BinaryIO) -> None:
+    def serve(pipe: BinaryIO, replies: BinaryIO) -> None:
         try:
-            send_files(requests, files)
+            send_files(pipe, files)
             while queue and not problems:
-                requests.write(queue.pop().encode() + b"\n")
-                requests.flush()
+                number = queue.pop()
+                more = {"goal": effort.goal, "deepest": effort.deepest, "seconds": effort.end - time.monotonic()}
+                pipe.write(json.dumps({**requests[number], **more}).encode() + b"\n")
+                pipe.flush()
                 answer = json.loads(replies.readline())
                 if "refused" in answer:
                     problems.append(answer["refused"])
                 else:
-                    answers.append(arb((int(answer["upper"][0]), int(answer["upper"][1]))))
+                    upper = arb((int(answer["upper"][0]), int(answer["upper"][1])))
+                    answers[number] = upper, bytes.fromhex(answer["tree"])
                     tick(answer["leaves"])
         except IndexError:
             pass  # another thread took the last piece; a piece without an answer is noticed below
         except (OSError, ValueError, TypeError, KeyError) as error:
             problems.append(f"a worker process of the checker died or answered nonsense ({error})")
 
-    expected = len(queue)
     pipes = [(cast(BinaryIO, process.stdin), cast(BinaryIO, process.stdout)) for process in processes]
     threads = [Thread(target=serve, args=both, daemon=True) for both in pipes]
     try:
@@ -113,9 +137,9 @@ def _run(files: Mapping[str, bytes], queue: list[str], workers: int, tick: Calla
             process.communicate()  # reaps the process and closes its pipes
     if problems:
         raise Refused(problems[0])
-    if len(answers) != expected:
+    if len(answers) != len(requests):
         raise Refused("not every piece of the cover was answered for")
-    return largest(answers)
+    return largest([upper for upper, _ in answers.values()]), [answers[number][1] for number in range(len(requests))]
 
 
 def _start() -> subprocess.Popen[bytes]:
@@ -179,9 +203,11 @@ def _answer(node: Boxes, problem: Problem, request: dict[str, Any]) -> dict[str,
         count += leaves
 
     local = problem.restrict(problem.domain.box(cell))
-    upper = prove_piece(local, cell, bytes.fromhex(request["tree"]), node.order, stated_bound(node), tick)
+    effort = Effort(request["goal"], request["deepest"], time.monotonic() + request["seconds"])
+    accepted, tree = bytearray(), bytes.fromhex(request["tree"])
+    upper = prove_piece(local, cell, tree, node.order, stated_bound(node), tick, effort, accepted)
     mantissa, exponent = upper.man_exp()
-    return {"upper": [str(mantissa), str(exponent)], "leaves": count}
+    return {"upper": [str(mantissa), str(exponent)], "leaves": count, "tree": accepted.hex()}
 
 
 def main() -> None:

@@ -1,7 +1,7 @@
 """The same transformer with its weights rounded to another stored type.
 
 A certificate speaks of the weights *as stored*, so a model that is to be run in float32 is cast before it is proved:
-the proof then includes what rounding the weights has changed, and `checker.run_error` bounds the rest.
+the proof then includes what rounding the weights has changed, and `kernel.rounding.runs` bounds the rest.
 """
 
 from __future__ import annotations

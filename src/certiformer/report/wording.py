@@ -36,8 +36,8 @@ RULES = {
     "finite": "the transformer is evaluated at every row, in balls",
     "triangle": "through a third function P: |T - f| <= |T - P| + |P - f|",
     "outputs": "every output is proved by itself; the largest bound counts",
-    "ridges": "T and f are sums of functions of one direction each; every direction is proved by itself and the bounds add",
-    "sum": "T and f are sums over disjoint variables; each term is proved by itself and the bounds add",
+    "split": "T and f are sums over disjoint variables or directions; each part is proved by itself, the bounds add",
+    "sum": "heads on a grid and f are sums over disjoint variables; each term is proved by itself, the bounds add",
 }
 """One line for each rule of a proof tree."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import numpy as np
 
 from certiformer.interval import run_canaries
 from certiformer.kernel.numbers import decimal_text
-from certiformer.kernel.steps import Boxes, Sum
+from certiformer.kernel.steps import Boxes
 from certiformer.search.case import Case, Evidence, Progress, Tree, raise_lower, tight_goal
 from certiformer.verify import Budget, Falsifier, SplitTree, search
 from certiformer.verify.bounder import bounder_for
@@ -41,9 +42,9 @@ def by_boxes(
     if not canaries.sound:
         found.reasons.append(f"the float64 search is refused on this machine: {'; '.join(canaries.failures)}")
         return
-    budget = Budget(options.boxes, options.seconds)
+    budget = Budget(options.boxes, case.seconds_left)
     if options.rule == "auto" and found.trees:
-        budget = Budget(min(options.boxes, TIGHTEN_BOXES), min(options.seconds, TIGHTEN_SECONDS))
+        budget = Budget(min(options.boxes, TIGHTEN_BOXES), min(case.seconds_left, TIGHTEN_SECONDS))
     tree = SplitTree.restore(*checkpoint, case.domain.dimension) if checkpoint else None
     report = _Reporter(case, found, falsifier, progress)
     threshold = float(case.epsilon) * ROOM
@@ -54,20 +55,21 @@ def by_boxes(
     if not first.closed:
         found.reasons.append(f"{first.stopped} (the best bound so far is {first.tree.upper():.6g})")
         return
-    order, upper, leaves = bounder.order, first.tree.upper(), first.tree.to_bytes()
-    found.trees.append(_boxes(case, order, case.epsilon, leaves))  # should the checker refuse the tighter one
+    upper, leaves = first.tree.upper(), first.tree.to_bytes()
     # Tightening is worth about as much effort as the proof itself, and more where a tight bracket was asked for; a
-    # half-tightened tree would only cost the checker.
+    # half-tightened tree would only cost the kernel. It leaves the kernel at least half of the time.
     effort = 3 if options.quality > TIGHT_QUALITY else 30
     cores = options.workers or os.cpu_count() or 1
-    checkable = max(len(first.tree.leaves()), int(options.seconds * cores / LEAF_SECONDS))
-    more = Budget(min(budget.boxes, effort * (first.boxes + 1000)), min(budget.seconds, effort * (first.seconds + 1)))
+    checkable = max(len(first.tree.leaves()), int(case.seconds_left / 2 * cores / LEAF_SECONDS))
+    more_boxes, more_seconds = effort * (first.boxes + 1000), effort * (first.seconds + 1)
+    last = time.monotonic() + case.seconds_left / 2
     tree = first.tree
     for _ in range(TIGHTENINGS):
         # What is hard to close is often where the error is largest: then the lower end has to rise.
         raise_lower(case, found, falsifier, _hardest(case, tree))
         goal = tight_goal(found.lower, case.epsilon, options.quality) * ROOM
-        if upper <= goal:
+        more = Budget(min(budget.boxes, more_boxes), min(budget.seconds, more_seconds, last - time.monotonic()))
+        if upper <= goal or more.seconds <= 0:
             break
         second = search(bounder, case.domain, goal, more, tree=tree, progress=report)
         found.boxes += second.boxes
@@ -75,18 +77,23 @@ def by_boxes(
             upper, leaves = second.tree.upper(), second.tree.to_bytes()
             break
         tree = second.tree
-    bound = Fraction(decimal_text(upper / ROOM, up=True))
-    if bound < case.epsilon:
-        found.trees.append(_boxes(case, order, bound, leaves))
+    bound = min(Fraction(decimal_text(upper / ROOM, up=True)), case.epsilon)
+    found.trees.append(_boxes(case, bounder.order, bound, leaves))
 
 
 def _boxes(case: Case, order: int, bound: Fraction, leaves: bytes) -> Tree:
-    """The tree of a cover by boxes; a block that is one sum of units is read as such, whose forms are cheaper to check."""
-    text = decimal_text(bound, up=True)
-    if not case.one_part:
-        return Tree(Boxes(text, order, 0, len(leaves)), leaves, bound)
-    inner = decimal_text(bound * (1 - Fraction(1, 10**6)), up=True)  # what reading the weights costs, about 1e-15
-    return Tree(Sum(text, (Boxes(inner, order, 0, len(leaves)),)), leaves, bound)
+    """The tree of a cover by boxes; a block that is one sum of units is read as such, whose forms are cheaper to check.
+
+    For the kernel the node states epsilon, and the tighter bound is its goal. Level 1 claims what the search saw.
+    """
+    stated = bound if case.options.level == 1 else case.epsilon
+    if case.one_part is None:
+        node = Boxes(decimal_text(stated, up=False), order, 0, len(leaves))
+        return Tree(node, leaves, bound, decimal_text(bound, up=True))
+    share = 1 - Fraction(1, 10**6)  # the rest is for reading the weights, which costs about 1e-15
+    inner = Boxes(decimal_text(stated * share, up=False), order, 0, len(leaves))
+    proof = replace(case.one_part, bound=decimal_text(stated, up=False), children=(inner,))
+    return Tree(proof, leaves, bound, decimal_text(bound * share, up=True))
 
 
 def _hardest(case: Case, tree: SplitTree) -> np.ndarray:

@@ -3,6 +3,8 @@
     target, box, epsilon -> construction -> evidence -> files in a hidden folder -> check -> run folder
 
 The check reads the very files that are then moved into place, all at once. Only what it accepted is recorded as level 2.
+Where the float64 search was too sure of a leaf, the kernel bisects it; `leaves.bin` holds the tree that the kernel
+accepted, and no leaf is proved twice. Search and check share one clock, `--seconds`.
 """
 
 from __future__ import annotations
@@ -18,17 +20,19 @@ from certiformer.construct.method import Construction, Size, Task
 from certiformer.disk import Workplace, refuse_own_input
 from certiformer.errors import BadInput
 from certiformer.kernel.certificate import Certificate, Outcome
-from certiformer.kernel.check import check
-from certiformer.kernel.files import canonical, digest
+from certiformer.kernel.check import check, check_files
+from certiformer.kernel.cover import Effort
+from certiformer.kernel.files import canonical, digest, read_files
 from certiformer.kernel.numbers import decimal_text
 from certiformer.kernel.refusal import Refused
+from certiformer.kernel.splits import MAX_DEPTH
 from certiformer.model import Transformer
 from certiformer.model import load as load_model
 from certiformer.model.cast import cast
 from certiformer.model.store import tensors_to_bytes
 from certiformer.search import folder as folders
 from certiformer.search.candidates import FIT, Candidate, Choice, choose, known_method
-from certiformer.search.case import Evidence, Progress, Tree
+from certiformer.search.case import Evidence, Progress, Tree, confirmed
 from certiformer.search.evidence import collect
 from certiformer.search.regular import find_singularity
 from certiformer.search.request import Options, read_any, read_epsilon, read_shape
@@ -191,17 +195,12 @@ class Job:
     def _first_proved(self, place: Workplace, choice: Choice) -> tuple[Transformer, Certificate, bytes]:
         """Certify the candidates in order; what was settled last is the new folder of the workplace."""
         reasons: list[str] = []
-        left = list(choice.candidates)
+        left, left_seconds = list(choice.candidates), self.options.seconds
         while left:
             candidate = left[0]
             last = len(left) == 1 and choice.later is None
             began = time.monotonic()
-            options = self.options
-            if candidate.method == FIT:
-                options = replace(options, quality=min(options.quality, FIT_QUALITY))
-            if not last:
-                seconds, boxes = min(options.seconds, CANDIDATE_SECONDS), min(options.boxes, CANDIDATE_BOXES)
-                options = replace(options, seconds=seconds, boxes=boxes)
+            options = self._options_for(candidate, last, left_seconds)
             try:
                 built = candidate.realise()
                 if options.dtype is not None:
@@ -211,11 +210,13 @@ class Job:
                 reasons.append(f"{candidate.method}: {problem}")
                 left = choice.after(candidate, self.objective)
                 continue
-            if not last and built.through is not None:
-                options = replace(options, seconds=min(options.seconds, THROUGH_SECONDS))
             candidate.size = Size.of(built.model)
             # A block that is trained again has other weights, about which a kept search says nothing.
             seal = digest(f"{self._request()} {digest(tensors_to_bytes(built.model))}".encode())
+            started = time.monotonic()
+            end = started + options.seconds
+            if not last and built.through is not None:
+                options = replace(options, seconds=min(options.seconds, THROUGH_SECONDS))
             found = collect(
                 built.model,
                 self.target,
@@ -228,15 +229,24 @@ class Job:
             for name, value in found.seconds.items():
                 self.seconds[name] = round(self.seconds.get(name, 0.0) + value, 3)
             apriori = None if built.proof is None else built.proof.bound
-            certificate, leaves = self._settle(place, built.model, found, apriori, candidate.method)
+            certificate, leaves = self._settle(place, built.model, found, apriori, candidate.method, end)
+            left_seconds -= time.monotonic() - started
             candidate.outcome, candidate.seconds = certificate.outcome.value, round(time.monotonic() - began, 3)
             if certificate.outcome is Outcome.PROVED:
                 return built.model, certificate, leaves
             left = choice.after(candidate, self.objective)
-            if not left:
+            if not left or left_seconds <= 0:
                 return built.model, certificate, leaves
             reasons.append(f"{candidate.method}: {certificate.reason}")
         raise Refused("; ".join(reasons))
+
+    def _options_for(self, candidate: Candidate, last: bool, seconds: float) -> Options:
+        """What a candidate may cost of the seconds that are left."""
+        quality = self.options.quality if candidate.method != FIT else min(self.options.quality, FIT_QUALITY)
+        if last:
+            return replace(self.options, quality=quality, seconds=seconds)
+        boxes = min(self.options.boxes, CANDIDATE_BOXES)
+        return replace(self.options, quality=quality, seconds=min(seconds / 2, CANDIDATE_SECONDS), boxes=boxes)
 
     def _request(self) -> str:
         """The request in words: two runs with the same text may continue each other."""
@@ -250,9 +260,12 @@ class Job:
         return Run(None, self.target, certificate, b"")
 
     def _settle(
-        self, place: Workplace, model: Transformer, found: Evidence, apriori: str | None, method: str
+        self, place: Workplace, model: Transformer, found: Evidence, apriori: str | None, method: str, end: float
     ) -> tuple[Certificate, bytes]:
-        """Write the proofs one by one into the new folder and check them, until one is accepted."""
+        """Write the proofs one by one into the new folder and check them, until one is accepted or the clock says `end`.
+
+        The kernel bisects leaves that it cannot accept as the search left them; what it accepted is what is recorded.
+        """
         staging = place.fresh()
         began = time.monotonic()
         base = replace(self._base(found, apriori), method=method)
@@ -260,15 +273,21 @@ class Job:
             base = self._with_run_error(base, model)
         certificate, leaves = None, b""
         proofs = [] if base.outcome is Outcome.REFUTED else found.trees
-        for tree in proofs:
-            claimed = self._write(staging, model, tree.leaves, _with_tree(base, tree))
+        for number, tree in enumerate(proofs, 1):
+            claimed = _with_tree(base, tree)
             if self.options.level == 1:
-                certificate, leaves = claimed, tree.leaves
+                certificate, leaves = self._write(staging, model, tree.leaves, claimed), tree.leaves
                 break
-            verdict = check(staging, workers=self.options.workers, progress=self._check_progress)
+            # A proof that is not the last one leaves the others half of the time.
+            left = end - time.monotonic()
+            effort = Effort(tree.goal, MAX_DEPTH, end if number == len(proofs) else end - left / 2)
+            self._write(staging, model, tree.leaves, replace(claimed, upper=None))
+            files = read_files(staging)
+            verdict = check_files(files, workers=self.options.workers, progress=self._check_progress, effort=effort)
             if verdict.accepted:
-                upper = verdict.upper
-                certificate, leaves = replace(claimed, level=2, upper=upper), tree.leaves
+                proof, leaves = confirmed(tree, verdict.covers)
+                claimed = replace(claimed, level=2, proof=proof, upper=verdict.upper)
+                certificate = self._write(staging, model, leaves, claimed)
                 break
             found.reasons.append(f"the checker refused: {verdict.reason}")
         if certificate is None:

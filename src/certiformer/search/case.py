@@ -5,7 +5,8 @@ Nothing here is trusted: trees are proposals for the checker, and the lower end 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
@@ -20,7 +21,7 @@ from certiformer.kernel.check import error_lower
 from certiformer.kernel.network import Network
 from certiformer.kernel.problem import Problem, ProgramFunction
 from certiformer.kernel.refusal import Refused
-from certiformer.kernel.steps import Node
+from certiformer.kernel.steps import Boxes, Inner, Node, Split
 from certiformer.kernel.weights import read_model
 from certiformer.model import Transformer
 from certiformer.model.store import tensors_to_bytes
@@ -34,11 +35,33 @@ Progress = Callable[[str, float, float | None, str], None]
 
 @dataclass(frozen=True)
 class Tree:
-    """A proof tree with its leaves and the bound it claims."""
+    """A proof tree with its leaves and the bound that it is hoped to give.
+
+    The nodes state what would do. `goal` says, in decimals, how far below that the leaves of a boxes node are worth some
+    effort of the kernel.
+    """
 
     proof: Node
     leaves: bytes
     upper: Fraction
+    goal: str | None = None
+
+
+def confirmed(tree: Tree, covers: Mapping[tuple[int, ...], bytes]) -> tuple[Node, bytes]:
+    """The proof and its leaves with the covers that the kernel accepted in the place of those that the search proposed."""
+    if not covers:
+        return tree.proof, tree.leaves
+    leaves = bytearray()
+
+    def node_at(path: tuple[int, ...], node: Node) -> Node:
+        if isinstance(node, Boxes):
+            leaves.extend(covers[path])
+            return replace(node, offset=len(leaves) - len(covers[path]), length=len(covers[path]))
+        if isinstance(node, Inner):
+            return replace(node, children=tuple(node_at((*path, i), child) for i, child in enumerate(node.children)))
+        return node
+
+    return node_at((), tree.proof), bytes(leaves)
 
 
 @dataclass
@@ -71,7 +94,13 @@ class Case:
             right = ProgramFunction(target.program)
         self.problem = Problem(left, right, BallDomain(target.domain))
         self.domain = FloatDomain(self.problem.domain)
-        self.one_part = False  # whether the rule *sum* reads the whole claim as one sum of units
+        self.end = time.monotonic() + options.seconds
+        self.one_part: Split | None = None  # the node that reads the whole claim as one sum of units
+
+    @property
+    def seconds_left(self) -> float:
+        """What is left of the seconds that search and check may take together."""
+        return max(0.0, self.end - time.monotonic())
 
     @property
     def wanted(self) -> Program | Transformer:

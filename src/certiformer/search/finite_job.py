@@ -8,15 +8,16 @@ from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
-from certiformer.checker.run_sequences import sequences_run_error
 from certiformer.construct.memorise import Progress
 from certiformer.disk import Workplace
 from certiformer.kernel.balls import decimal, working_precision
 from certiformer.kernel.certificate import Certificate, Outcome, Witness
 from certiformer.kernel.check import check, error_lower
 from certiformer.kernel.files import canonical, digest
+from certiformer.kernel.network import Network
 from certiformer.kernel.points import FiniteProblem, PointNetwork
 from certiformer.kernel.refusal import Refused
+from certiformer.kernel.rounding.runs import letters_error
 from certiformer.kernel.steps import Node
 from certiformer.kernel.weights import read_model
 from certiformer.model import Transformer
@@ -104,7 +105,7 @@ class FiniteJob:
     def _with_run_error(self, base: Certificate, dtype: str, config: bytes, tensors: bytes) -> Certificate:
         """The certificate with its claim about runs in the stored type, or a note why there is none."""
         self.progress("check", 0, None, f"bounding the rounding of runs in {dtype}")
-        found = sequences_run_error(PointNetwork(*read_model(config, tensors)), dtype)
+        found = letters_error(Network(*read_model(config, tensors)), dtype)
         if found.bound is None:
             self.notes = (f"no bound for runs in {dtype}: {found.reason}",)
             return base

@@ -33,7 +33,7 @@ SUM_SECONDS = 15.0  # per term when the sum rule is only one of several; asked f
 
 def by_ridges(case: Case, found: Evidence, through: Program | None) -> bool:
     """Direction by direction, in the checker's own arithmetic; True when a tree was found."""
-    budget = Budget(case.options.boxes, case.options.seconds)
+    budget = Budget(case.options.boxes, case.seconds_left)
     try:
         tree = prove_by_ridges(case.problem, budget, through, case.epsilon)
     except Refused as refusal:
@@ -50,11 +50,10 @@ def by_ridges(case: Case, found: Evidence, through: Program | None) -> bool:
 def by_units(case: Case, found: Evidence, falsifier: Falsifier, progress: Progress | None) -> bool:
     """Output by output and group by group, in the checker's closed forms for units; True when a tree was found."""
     options, epsilon = case.options, float(case.epsilon)
-    budget = Budget(min(options.boxes, UNIT_BOXES), min(options.seconds, UNIT_SECONDS))
-    more = Budget(options.boxes, min(options.seconds, UNIT_TIGHT_SECONDS))
+    budget = Budget(min(options.boxes, UNIT_BOXES), min(case.seconds_left, UNIT_SECONDS))
     try:
         proof = UnitProof(case.problem, options.order, options.seed)
-        case.one_part = proof.is_one_part
+        case.one_part = proof.one_part
         raise_lower(case, found, falsifier, proof.points())
         if found.lower > case.epsilon:
             return False
@@ -68,6 +67,7 @@ def by_units(case: Case, found: Evidence, falsifier: Falsifier, progress: Progre
     found.trees.append(Tree(loose.proof, loose.leaves, loose.upper))
     goal = tight_goal(found.lower, case.epsilon, options.quality)
     if float(loose.upper) > goal:
+        more = Budget(options.boxes, min(case.seconds_left / 2, UNIT_TIGHT_SECONDS))
         try:
             tight = proof.prove(goal / UNIT_ROOM, more)
             found.trees.append(Tree(tight.proof, tight.leaves, tight.upper))
@@ -91,11 +91,12 @@ def by_sum(case: Case, found: Evidence) -> bool:
     factor = min(1 + case.options.quality, room / max(sum(peaks), 1e-300))
     # A part that is exact still needs a positive share.
     shares = [peak * factor + 1e-3 * max(room - factor * sum(peaks), room * 1e-6) / len(peaks) for peak in peaks]
-    seconds = case.options.seconds if case.options.rule == "sum" else SUM_SECONDS
+    most = case.options.seconds if case.options.rule == "sum" else SUM_SECONDS
     children, leaves = [], b""
     for problem, share in zip(problems, shares, strict=True):
         domain = FloatDomain(problem.domain)
-        result = search(BallBounder(problem, order), domain, share, Budget(case.options.boxes, seconds))
+        budget = Budget(case.options.boxes, min(case.seconds_left, most))
+        result = search(BallBounder(problem, order), domain, share, budget)
         found.boxes += result.boxes
         if not result.closed:
             found.reasons.append(f"one term of the sum did not close: {result.stopped}")

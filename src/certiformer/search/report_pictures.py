@@ -19,11 +19,11 @@ from jaxtyping import Float
 from certiformer.kernel.balls import BallDomain, working_precision
 from certiformer.kernel.numbers import decimal_text
 from certiformer.kernel.splits import LEAF, subtree_ends
-from certiformer.kernel.steps import Boxes, Node, Outputs, Ridges, Sum, Triangle
+from certiformer.kernel.steps import Boxes, Node, Outputs, Split, Sum, Triangle
 from certiformer.model import Transformer
 from certiformer.search.request import teacher_model
 from certiformer.search.run import Run
-from certiformer.target import Domain, Program, Target, Teacher, additive_split, parse_epsilon, ridge_split
+from certiformer.target import Domain, Program, Target, Teacher, additive_split, parse_epsilon
 from certiformer.target.floating import as_jax
 from certiformer.verify import FloatDomain
 
@@ -203,11 +203,12 @@ def parts(node: Node | None, program: Program | None, axes: list[Axis], at: list
     elif isinstance(node, Outputs):
         for output, child in enumerate(node.children):
             yield from parts(child, program.select(output), axes, at)
-    elif isinstance(node, Ridges):
-        found = ridge_split(program)
-        for child, (direction, profile) in zip(node.children, found.ridges if found else (), strict=False):
-            place = sum(n * x for n, x in zip(direction, at, strict=True))
-            yield from parts(child, profile, [ridge_axis(direction, axes)], [place])
+    elif isinstance(node, Split):
+        for child, part in zip(node.children, node.parts, strict=False):
+            directions = [tuple(direction) for direction in part["directions"]]
+            places = [float(sum(n * x for n, x in zip(direction, at, strict=True))) for direction in directions]
+            own = [axes[d.index(1)] if sum(map(abs, d)) == 1 else ridge_axis(d, axes) for d in directions]
+            yield from parts(child, Program.from_json(part["target"]), own, places)
 
 
 def ridge_axis(direction: tuple[int, ...], axes: list[Axis]) -> Axis:

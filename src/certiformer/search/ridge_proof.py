@@ -1,4 +1,4 @@
-"""Proof trees by the rule *ridges*: one dimension at a time, in the checker's own arithmetic.
+"""Proof trees by the rule *split*, direction by direction: one dimension at a time, in the checker's own arithmetic.
 
 The affine part of a transformer belongs to all directions together. It is shared among them by a small linear program on
 sampled errors: the shares that make the sum of the largest errors smallest. A poor choice would make the bound large, never
@@ -12,20 +12,22 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
+from flint import arb
 from scipy.optimize import linprog
 
 from certiformer.axioms.piecewise_linear import largest_gap
 from certiformer.checker.ridge_program import as_ridges
-from certiformer.checker.ridges import Profile, units_of
-from certiformer.checker.rules import ridges
 from certiformer.construct.program_values import as_numpy
 from certiformer.kernel.balls import ZERO, ball, decimal
 from certiformer.kernel.numbers import decimal_text
 from certiformer.kernel.problem import Problem, ProgramFunction
 from certiformer.kernel.refusal import Refused
 from certiformer.kernel.rules import outputs
-from certiformer.kernel.steps import Boxes, Node, Outputs, Ridges, Theorem, Triangle
-from certiformer.target import Program, ridge_split
+from certiformer.kernel.split import split
+from certiformer.kernel.steps import Boxes, Node, Outputs, Split, Theorem, Triangle
+from certiformer.kernel.units import UnitSum, units_of
+from certiformer.search.split_proposal import Piece, propose, with_constants
+from certiformer.target import Program, RidgeSum, ridge_split
 from certiformer.verify import Budget, FloatDomain, search
 from certiformer.verify.ball_bounder import BallBounder
 
@@ -96,13 +98,10 @@ def _order(problem: Problem) -> int:
 
 
 def _sum_of_ridges(problem: Problem, budget: Budget, leaves: bytes) -> RidgeProof:
-    wanted = ridges.target_ridges(problem)
-    none = [ZERO] * len(wanted.ridges)
-    bare, _ = ridges.split_with(problem, wanted, none, none)
-    slopes, shifts = _shares(problem, wanted, bare)
-    parts, charge = ridges.split_with(
-        problem, wanted, [ball(Fraction(repr(x))) for x in slopes], [ball(Fraction(repr(x))) for x in shifts]
-    )
+    wanted = _target_ridges(problem)
+    slopes, shifts = _shares(problem, wanted, split(_proposal(problem, wanted, None), problem)[0])
+    node = with_constants(_proposal(problem, wanted, slopes), [arb(x) for x in shifts])
+    parts, charge = split(node, problem)
     children, upper = [], Fraction(decimal(charge, up=True))
     began = time.monotonic()
     for place, part in enumerate(parts):
@@ -113,13 +112,28 @@ def _sum_of_ridges(problem: Problem, budget: Budget, leaves: bytes) -> RidgeProo
         children.append(found.proof)
         leaves, upper = found.leaves, upper + found.upper
     bound = decimal_text(upper + Fraction(1, 10**30), up=True)
-    node = Ridges(bound, [repr(x) for x in slopes], [repr(x) for x in shifts], tuple(children))
-    return RidgeProof(node, leaves, Fraction(bound))
+    return RidgeProof(replace(node, bound=bound, children=tuple(children)), leaves, Fraction(bound))
+
+
+def _target_ridges(problem: Problem) -> RidgeSum:
+    """The right-hand side as a sum of ridge functions."""
+    right = problem.right
+    wanted = ridge_split(right.program) if isinstance(right, ProgramFunction) and right.outputs == 1 else None
+    if wanted is None:
+        raise Refused("the target is not written as a sum of functions of one direction each")
+    return wanted
+
+
+def _proposal(problem: Problem, wanted: RidgeSum, slopes: list[float] | None) -> Split:
+    """The node for the directions of the target; without slopes the affine part stays with the transformer."""
+    pieces = [Piece((direction,), profile) for direction, profile in wanted.ridges]
+    node = propose(problem, wanted.linear, pieces, [[arb(x)] for x in slopes or [0.0] * len(pieces)])
+    return node if slopes else with_constants(node, [ZERO] * len(pieces))
 
 
 def _one_direction(problem: Problem, budget: Budget, leaves: bytes) -> RidgeProof:
     peak = _peak(problem)
-    if isinstance(problem.left, Profile) and problem.left.kind == "relu":
+    if isinstance(problem.left, UnitSum) and problem.left.kind == "relu":
         return _by_pieces(problem, peak, leaves)
     reason = Refused("no threshold was tried")
     for room in ROOMS:
@@ -171,8 +185,8 @@ def _points(problem: Problem) -> np.ndarray:
     """Points of the range of one direction: evenly spaced, and around the knots of the units."""
     low, high = (float(end.mid()) for end in problem.domain.ends[0])
     points = [np.linspace(low, high, SAMPLES)]
-    if isinstance(problem.left, Profile):
-        knots = np.array([float((-b.offset / b.steepness).mid()) for b in problem.left.bends if b.steepness != 0])
+    if isinstance(problem.left, UnitSum):
+        knots = np.array([float((-u.offset / u.slope[0]).mid()) for u in problem.left.units if u.slope[0] != 0])
         knots = np.sort(np.concatenate([knots[(knots > low) & (knots < high)], [low, high]]))
         points += [knots, (knots[1:] + knots[:-1]) / 2]
     return np.unique(np.concatenate(points))
@@ -182,14 +196,14 @@ def _errors(problem: Problem, points: np.ndarray) -> np.ndarray:
     """left - right at points of a one-dimensional problem, in floating point."""
     bounds = []
     left = problem.left
-    if isinstance(left, Profile):
-        value = float(left.slope.mid()) * points + float(left.shift.mid())
-        for bend in left.bends:
-            inner = float(bend.steepness.mid()) * points + float(bend.offset.mid())
-            value = value + float(bend.coefficient.mid()) * _activation(left.kind, inner)
+    if isinstance(left, UnitSum):
+        value = float(left.linear[0].mid()) * points + float(left.constant.mid())
+        for unit in left.units:
+            inner = float(unit.slope[0].mid()) * points + float(unit.offset.mid())
+            value = value + float(unit.coefficient.mid()) * _activation(left.kind, inner)
         bounds.append(value)
     if not isinstance(problem.right, ProgramFunction) or not bounds:
-        raise Refused("the parts of the rule ridges are not profiles and programs")
+        raise Refused("the parts of the split are not profiles and programs")
     return bounds[0] - as_numpy(problem.right.program)(points[:, None])[:, 0]
 
 

@@ -1,6 +1,6 @@
 """How much a run in floating point may add to the proved error: the bound for a model that was just built or given.
 
-The computation is the checker's own (`checker.run_error`); here it gets a few seconds, and the bound that it reached
+The computation is the kernel's own (`kernel.rounding.runs`); here it gets a few seconds, and the bound that it reached
 is what the certificate states. The checker bisects the box in the same order and so reaches it again.
 """
 
@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from certiformer.checker.run_error import run_error as bounded
 from certiformer.kernel.balls import BallDomain, decimal, working_precision
 from certiformer.kernel.network import Network
+from certiformer.kernel.rounding.runs import run_error as bounded
 from certiformer.kernel.weights import read_model
 from certiformer.model import Transformer
 from certiformer.model.store import tensors_to_bytes

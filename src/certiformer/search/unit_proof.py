@@ -1,7 +1,7 @@
 """Proof trees for blocks of units: outputs, then groups of variables, then boxes in the few variables of a group.
 
-The rules *outputs* and *sum* take the claim apart, and every part is searched in the checker's own closed forms
-(`checker.unit_sum`): what closes here closes there. A part is searched twice: first down to its share of epsilon, then down
+The rules *outputs* and *split* take the claim apart, and every part is searched in the checker's own closed forms
+(`kernel.units`): what closes here closes there. A part is searched twice: first down to its share of epsilon, then down
 to its share of the goal, which is a little above the proved lower end; the shares follow the sampled errors.
 Nothing here is trusted.
 """
@@ -9,25 +9,24 @@ Nothing here is trusted.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
 from jaxtyping import Float
 from scipy.special import erf
 
-from certiformer.checker.rules import sum as sum_rule
-from certiformer.checker.rules import sum_of_units
-from certiformer.checker.unit_sum import UnitSum
 from certiformer.construct.program_values import as_numpy
 from certiformer.kernel.balls import decimal
 from certiformer.kernel.numbers import decimal_text
 from certiformer.kernel.problem import Problem, ProgramFunction
 from certiformer.kernel.refusal import Refused
 from certiformer.kernel.rules import outputs
-from certiformer.kernel.steps import Boxes, Node, Outputs, Sum
+from certiformer.kernel.split import split
+from certiformer.kernel.steps import Boxes, Node, Outputs, Split
+from certiformer.kernel.units import UnitSum
 from certiformer.search.ridge_proof import RidgeProof
-from certiformer.target import additive_split
+from certiformer.search.split_proposal import by_groups
 from certiformer.verify import Budget, FloatDomain, Search, search
 from certiformer.verify.ball_bounder import BallBounder
 
@@ -56,9 +55,10 @@ class Part:
 
 @dataclass
 class Output:
-    """The parts of one output and what the rule *sum* charges."""
+    """The parts of one output, the node that takes it apart, and what the rule *split* charges."""
 
     parts: list[Part]
+    node: Split
     charge: Fraction
 
     @property
@@ -85,11 +85,11 @@ class UnitProof:
         self.boxes = 0
 
     @property
-    def is_one_part(self) -> bool:
-        """Whether the claim is one part in all variables, and reading the weights costs next to nothing."""
+    def one_part(self) -> Split | None:
+        """The node of a claim that is one part in all variables, if reading the weights costs next to nothing."""
         parts = [part for output in self.outputs for part in output.parts]
         small = all(output.charge <= Fraction(output.peak) / 10**7 for output in self.outputs)
-        return len(parts) == 1 and len(parts[0].variables) == self.dimension and small
+        return self.outputs[0].node if len(parts) == 1 and len(parts[0].variables) == self.dimension and small else None
 
     def points(self) -> Float[np.ndarray, "points inputs"]:
         """Where the error is large: the highest, and the lowest, points of all parts of an output together."""
@@ -129,7 +129,7 @@ class UnitProof:
                 children.append(Boxes(bound, part.order, len(leaves), len(data)))
                 leaves += data
             total = decimal_text(sum((Fraction(child.bound) for child in children), output.charge), up=True)
-            nodes.append(Sum(total, tuple(children)))
+            nodes.append(replace(output.node, bound=total, children=tuple(children)))
             bounds.append(Fraction(total))
         proof: Node = nodes[0]
         if len(nodes) > 1:
@@ -141,10 +141,10 @@ def _output(problem: Problem, order: int | None, generator: np.random.Generator)
     right = problem.right
     if not isinstance(right, ProgramFunction):
         raise Refused("the sum rule needs a target program")
-    problems, charge = sum_rule.split(problem)
-    groups = additive_split(right.program, 0) or [sum_of_units.variables_alone(right.program)]
-    parts = [_part(variables, part, order, generator) for (variables, _), part in zip(groups, problems, strict=True)]
-    return Output(parts, Fraction(decimal(charge, up=True)))
+    node, groups = by_groups(problem)
+    problems, charge = split(node, problem)
+    parts = [_part(variables, part, order, generator) for variables, part in zip(groups, problems, strict=True)]
+    return Output(parts, node, Fraction(decimal(charge, up=True)))
 
 
 def _part(variables: tuple[int, ...], problem: Problem, order: int | None, generator: np.random.Generator) -> Part:
@@ -168,17 +168,15 @@ def _part(variables: tuple[int, ...], problem: Problem, order: int | None, gener
 
 def _as_numpy(units: UnitSum):
     """The values of a sum of units at rows of points, in floating point."""
-    centre = np.array([float(c) for c in units.centre])
-    slopes = np.array([[float(s.mid()) for s in unit.slope] for unit in units.units]).reshape(-1, len(centre))
+    slopes = np.array([[float(s.mid()) for s in unit.slope] for unit in units.units]).reshape(-1, len(units.linear))
     offsets = np.array([float(unit.offset.mid()) for unit in units.units])
     outer = np.array([float(unit.coefficient.mid()) for unit in units.units])
     linear, constant = np.array([float(a.mid()) for a in units.linear]), float(units.constant.mid())
 
     def values(points: Float[np.ndarray, "n k"]) -> Float[np.ndarray, " n"]:
-        step = points - centre
-        inner = step @ slopes.T + offsets
+        inner = points @ slopes.T + offsets
         hidden = np.maximum(inner, 0.0) if units.kind == "relu" else 0.5 * inner * (1 + erf(inner / np.sqrt(2)))
-        return hidden @ outer + step @ linear + constant
+        return hidden @ outer + points @ linear + constant
 
     return values
 

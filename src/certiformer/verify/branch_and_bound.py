@@ -106,7 +106,7 @@ def search(
         elif run.boxes >= budget.boxes and len(queue):
             run.stopped = f"the budget of {budget.boxes:,} boxes is spent; raise --boxes"
         elif run.seconds >= budget.seconds and len(queue):
-            run.stopped = f"the budget of {budget.seconds:g} seconds is spent; raise --seconds"
+            run.stopped = f"the budget of {budget.seconds:.3g} seconds is spent; raise --seconds"
         elif len(queue) and not run.tree.splittable(queue[:1]):
             run.stopped = "a box could not be closed at the largest depth"
         if run.stopped:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from certiformer.target.automaton import Automaton
+from certiformer.kernel.meanings.automaton import Automaton
 
 
 def random_automaton(seed: int, states: int, symbols: int) -> Automaton:

@@ -14,7 +14,7 @@ from certiformer.compiler.folder import computation_certificate
 from certiformer.errors import BadInput
 from certiformer.kernel.certificate import Outcome
 from certiformer.kernel.computation import check_computation
-from certiformer.target.automaton import Automaton
+from certiformer.kernel.meanings.automaton import Automaton
 from compiler.automata.random_automata import is_right, random_automaton, random_word, words
 
 SIZES = [(1, 1, 1), (2, 1, 2), (2, 2, 5), (3, 2, 6), (7, 3, 4)]  # states, symbols, length

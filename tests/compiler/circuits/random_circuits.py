@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from certiformer.target.gates import Gate, Gates
+from certiformer.kernel.meanings.gates import Gate, Gates
 
 
 def random_circuit(seed: int, inputs: int, gates: int) -> Gates:

@@ -10,8 +10,8 @@ import pytest
 from certiformer.compiler.circuits import compile_circuit, load_circuit
 from certiformer.compiler.decode import greedy
 from certiformer.errors import BadInput
+from certiformer.kernel.meanings.gates import Gate, Gates
 from certiformer.model import Transformer
-from certiformer.target.gates import Gate, Gates
 from compiler.circuits.random_circuits import random_circuit
 
 

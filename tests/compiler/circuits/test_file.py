@@ -12,7 +12,7 @@ from certiformer.compiler.circuits.blif import parse_blif
 from certiformer.compiler.circuits.definitions import OPERATIONS, Definition, circuit_of
 from certiformer.compiler.circuits.file import parse_circuit, parse_circuit_json, read_circuit, split_bits
 from certiformer.errors import BadInput
-from certiformer.target.gates import Gate, Gates
+from certiformer.kernel.meanings.gates import Gate, Gates
 
 MEANING = {
     "AND": all, "NAND": lambda bits: not all(bits), "OR": any, "NOR": lambda bits: not any(bits),

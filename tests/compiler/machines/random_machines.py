@@ -6,7 +6,7 @@ import numpy as np
 
 from certiformer.compiler.machines.simulate import Simulation, bounds
 from certiformer.errors import BadInput
-from certiformer.target.machine import Machine
+from certiformer.kernel.meanings.machine import Machine
 
 
 def random_machine(seed: int, moves: str = "LRS") -> Machine:

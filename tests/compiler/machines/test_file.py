@@ -7,7 +7,7 @@ import pytest
 from certiformer.compiler.machines import notes, parse_machine, read_machine, split_symbols
 from certiformer.compiler.machines.examples import busy_beaver, increment
 from certiformer.errors import BadInput
-from certiformer.target.machine import Machine
+from certiformer.kernel.meanings.machine import Machine
 
 GOOD = """
 blank = "0"

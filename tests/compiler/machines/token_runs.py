@@ -6,7 +6,7 @@ import numpy as np
 
 from certiformer.compiler.machines import ChainOfThought, EncoderDecoder
 from certiformer.compiler.machines.simulate import Simulation
-from certiformer.target.machine import MOVES
+from certiformer.kernel.meanings.machine import MOVES
 
 
 def thoughts(decoder: ChainOfThought, word: tuple[str, ...]) -> tuple[np.ndarray, list[int]]:

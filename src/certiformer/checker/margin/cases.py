@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from functools import cache, reduce
 from typing import NamedTuple
 
+from certiformer.checker.margin.circuit import Cell
 from certiformer.checker.margin.fixed import BITS, Arithmetic, ceil_shift, nearest
 from certiformer.checker.margin.state import Content, expected, expected_start, grid_between, tell_apart
 from certiformer.checker.margin.variables import Variables
+from certiformer.kernel.meanings.rasp import Value, exact
 from certiformer.kernel.refusal import Refused
-from certiformer.rasp.circuit import Cell
-from certiformer.rasp.value import Value, exact
 
 DEPTH = 4 * BITS  # values of parts are in units of 2^-DEPTH
 

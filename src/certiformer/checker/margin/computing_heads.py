@@ -13,16 +13,15 @@ from fractions import Fraction
 
 from flint import arb
 
+from certiformer.checker.margin.circuit import Cell, rational
 from certiformer.checker.margin.domains import shown
 from certiformer.checker.margin.fixed import BITS, UNIT, ceil_shift, fraction_up, nearest, times
 from certiformer.checker.margin.heads import Head
 from certiformer.checker.margin.state import expected, features
 from certiformer.checker.margin.variables import Variables
 from certiformer.kernel.balls import larger, smaller
+from certiformer.kernel.meanings.rasp import Value, exact, identity, is_number
 from certiformer.kernel.refusal import Refused
-from certiformer.rasp.circuit import Cell, rational
-from certiformer.rasp.facts import selects_one_value
-from certiformer.rasp.value import Value, exact, identity, is_number
 
 
 class WidthHead(Head):
@@ -65,11 +64,11 @@ class ReadHead(Head):
     computes = ("aggregate",)
 
     def features(self, cell: Cell) -> tuple[list[int], list[int]]:
-        v, facts = self.variables, self.selector.facts
-        node = v.node(cell.node)
-        value_node, default = node.inputs[1], node.constant
-        single = "single" in facts
-        agreed = single or selects_one_value(v.graph.nodes, self.selector, value_node)
+        v, facts, node = self.variables, self.variables.facts, self.variables.node(cell.node)
+        selector, value_node = node.inputs
+        default: Value = node.constant
+        reflexive, single = facts.holds("reflexive", selector), facts.holds("single", selector)
+        agreed = facts.holds("same", selector, value_node)
         ideal, slack = expected(v, cell)
         claimed = features(v, cell)
         errors = [0] * len(ideal)
@@ -79,7 +78,7 @@ class ReadHead(Head):
         low = None if self.gaps.selected is None else self.gaps.selected[0]
         osc = arb(0) if single else self.gaps.apart.upper()
         mixed = None if low is None else self._mix(1 if single else self.n, osc, low, self.gaps.over, agreed=agreed)
-        if mixed is None and "reflexive" in facts:
+        if mixed is None and reflexive:
             raise Refused(f"{self.where}: every position is said to select itself, and no pair is selected")
         shared, undefined, totals = 0, [], []
         if mixed is not None:  # otherwise no pair is selected in any case, and only the default is ever read
@@ -104,7 +103,7 @@ class ReadHead(Head):
             ]
         if undefined:
             self._mixed_undefined(cell, ideal, errors, (min(undefined), min(totals), max(totals), shared))
-        if "reflexive" not in facts:
+        if not reflexive:
             self._default(cell, default, ideal, errors)
         self.used = before
         return ideal, [e + s for e, s in zip(errors, slack, strict=True)]

@@ -10,15 +10,13 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from certiformer.checker.margin.circuit import Identity, rational
 from certiformer.checker.margin.domains import MOST
 from certiformer.checker.margin.evaluation import NO_SUCH_COUNT
 from certiformer.checker.margin.pairs import Counted, Pairs
 from certiformer.checker.margin.variables import Variables
+from certiformer.kernel.meanings.rasp import Value, exact, identity, is_exact, settled
 from certiformer.kernel.refusal import Refused
-from certiformer.rasp.circuit import Identity, rational
-from certiformer.rasp.facts import selects_one_value
-from certiformer.rasp.operation import is_exact
-from certiformer.rasp.value import Value, exact, identity, reduced
 
 
 def check_aggregate(variables: Variables, given: Identity) -> None:
@@ -52,11 +50,11 @@ def check_aggregate(variables: Variables, given: Identity) -> None:
             raise Refused(f"{width} selected values of total {total} give {result!r} instead of {wanted!r}")
         variables.tally.check()
 
-    if "reflexive" not in variables.node(selector).facts:
+    if not variables.facts.holds("reflexive", selector):
         require(Fraction(0), 0, node.constant)
-    single = "single" in variables.node(selector).facts
+    single = variables.facts.holds("single", selector)
     domain, most = variables.domain(value), 1 if single else variables.graph.length
-    if single or selects_one_value(variables.graph.nodes, variables.node(selector), value):
+    if variables.facts.holds("same", selector, value):
         for w in range(1, most + 1):
             for v, code in zip(domain, codes, strict=True):
                 require(w * code, w, v)
@@ -71,7 +69,7 @@ def _check_means(variables: Variables, values: tuple, totals: list[int], most: i
     if not totals or not all(is_exact(v) for v, _ in pairs) or len({exact(v) for v, _ in pairs}) < len(pairs):
         raise Refused("several positions may be selected, and their values are not different exact numbers")
     pairs.sort(key=lambda pair: pair[1])
-    if any(identity(v) != identity(reduced(exact(v))) for v, _ in pairs[1:-1]):
+    if any(identity(v) != identity(settled(exact(v))) for v, _ in pairs[1:-1]):
         raise Refused("several positions may be selected, and a truth value may be mistaken for a mean")
     (low, first), (high, last) = pairs[0], pairs[-1]
     slope = (exact(high) - exact(low)) / (last - first) if last != first else Fraction(0)
@@ -86,7 +84,7 @@ def _check_means(variables: Variables, values: tuple, totals: list[int], most: i
             raise Refused("its totals are too many to enumerate")
         ends = {w * first: low, w * last: high}  # all selected values are the same there
         for total in defined:
-            require(total, w, ends.get(total, reduced(exact(low) + slope * (total / w - first))))
+            require(total, w, ends.get(total, settled(exact(low) + slope * (total / w - first))))
         for total in undefined:
             require(total, w, None)
 

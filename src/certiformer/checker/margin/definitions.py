@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
+from certiformer.checker.margin.circuit import Identity, rational
 from certiformer.checker.margin.domains import MOST
 from certiformer.checker.margin.evaluation import Evaluation
-from certiformer.rasp.circuit import Identity, rational
-from certiformer.rasp.graph import Graph, Node
-from certiformer.rasp.operation import Operation, as_affine, is_exact
-from certiformer.rasp.value import exact, is_number
+from certiformer.checker.margin.lemmas import as_affine
+from certiformer.checker.margin.lemmas import known as has_values
+from certiformer.kernel.meanings.rasp import Node, Program, exact, is_exact, is_number
 
 LEVELS = 6  # how often the terms of a linear combination are replaced by their own definitions
 
@@ -19,8 +20,8 @@ Combination = tuple[dict[int, Fraction], Fraction]  # factors by node, and the o
 class Definitions(Evaluation):
     """Linear combinations that nodes are."""
 
-    def __init__(self, graph: Graph):
-        super().__init__(graph)
+    def __init__(self, graph: Program, steps: Iterable[Sequence] = ()):
+        super().__init__(graph, steps)
         self._linear: list[tuple[int, Combination]] = []
         self._by_term: dict[int, list[int]] | None = None
         self._definitions: dict[int, Combination] = {}
@@ -44,7 +45,7 @@ class Definitions(Evaluation):
             return
         self._linear, self._by_term = [], {}
         for number in range(len(self.graph.nodes)):
-            if getattr(self.node(number).values, "known", False) is False or not self._exact(number):
+            if not has_values(self.node(number)) or not self._exact(number):
                 continue
             terms, offset = self.linear_definition(number)
             for _ in range(LEVELS):
@@ -77,8 +78,7 @@ class Definitions(Evaluation):
 
     def _definition_of(self, number: int, node: Node) -> Combination:
         # Floats are rounded on the way: (a + x) - (a + y) is not x - y.
-        operation = node.function if node.kind == "map" and all(map(self._exact, node.inputs)) else None
-        affine = as_affine(operation) if isinstance(operation, Operation) else None
+        affine = as_affine(node) if node.kind == "map" and all(map(self._exact, node.inputs)) else None
         if affine is not None:
             pairs, offset = list(zip(affine.factors, node.inputs, strict=True)), Fraction(affine.offset)
         elif node.kind == "map" and len(node.inputs) == 1 and self._defined_numbers(number, *node.inputs):

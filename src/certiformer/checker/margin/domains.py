@@ -9,14 +9,26 @@ A value that has no place in a domain is *refused*; nothing is taken to be impos
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+from certiformer.checker.margin.closure import Span, proved_facts, span_of
+from certiformer.checker.margin.lemmas import known, listed
+from certiformer.kernel.meanings.rasp import (
+    PREDICATES,
+    Node,
+    Program,
+    Table,
+    Value,
+    exact,
+    identity,
+    is_exact,
+    is_number,
+    settled,
+    spelled,
+)
 from certiformer.kernel.refusal import Refused
-from certiformer.rasp.graph import Graph, Node, Relation, Span
-from certiformer.rasp.meaning import spell
-from certiformer.rasp.operation import is_exact
-from certiformer.rasp.value import Value, exact, identity, is_number, reduced
 
 MOST = 4_000_000  # combinations of variables in one enumeration
 TOLERANCE = 1 << 144  # in units of 2^-256: features that are no binary fractions are rounded
@@ -36,10 +48,10 @@ class Side:
 
 
 class Domains:
-    """The nodes of the extended program and their domains."""
+    """The nodes of the extended program and their domains: the values proposed for them, which have been checked."""
 
-    def __init__(self, graph: Graph):
-        self.graph = graph
+    def __init__(self, graph: Program, steps: Iterable[Sequence] = ()):
+        self.graph, self.facts = graph, proved_facts(graph, steps)
         self._domains: dict[int, list[Value]] = {}
         self._places: dict[int, dict[tuple, int]] = {}
         self._named: dict[int, dict[Fraction | int, Value]] = {}
@@ -56,7 +68,12 @@ class Domains:
         return f"node {number} ({shown(self.node(number).name)})" if number >= 0 else ("tokens", "indices")[-1 - number]
 
     def listed(self, number: int) -> bool:
-        return number < 0 or getattr(self.node(number).values, "values", None) is not None
+        return number < 0 or listed(self.node(number)) is not None
+
+    def span(self, number: int) -> Span | None:
+        """The span of a node whose values are too many to list."""
+        node = self.node(number)
+        return None if node.values is None else span_of(node.values)
 
     def _fixed(self, number: int) -> bool:
         """Whether a node has one value only."""
@@ -71,12 +88,11 @@ class Domains:
             if number < 0:
                 found: list[Value] = list(self.graph.vocab) if number == -1 else list(range(self.graph.length))
             else:
-                values = self.node(number).values
-                if values is None or not values.known:
+                node, span = self.node(number), self.span(number)
+                if not known(node):
                     raise Refused(f"the values of {self.name(number)} are not known")
-                ends = values.span or Span(Fraction(0), Fraction(0), None)
-                listed = (reduced(ends.low), reduced(ends.high)) if values.values is None else values.values
-                found = [*listed, *([None] if values.undefined else [])]
+                ends = (settled(span.low), settled(span.high)) if span else listed(node) or ()
+                found = [*ends, *([None] if node.values.undefined else [])]  # type: ignore[union-attr]
             self._domains[number] = found
             self._places[number] = {identity(value): place for place, value in enumerate(found)}
         return self._domains[number]
@@ -86,7 +102,7 @@ class Domains:
         self.domain(number)
         found = self._places[number].get(identity(value))
         if found is None:
-            raise Refused(f"{self.name(number)} has the value {spell([value])}, which is not in the list of its values")
+            raise Refused(f"{self.name(number)} has the value {spelled(value)}, which is not in the list of its values")
         return found
 
     def takes(self, number: int, value: Value) -> bool:
@@ -98,7 +114,7 @@ class Domains:
 
     def named(self, number: int, total: Fraction | int) -> Value:
         """The value of a node that is this number: 1 is True in a node of truth values; the number itself when none is."""
-        plain = total if type(total) is int else reduced(Fraction(total))
+        plain = settled(total)
         if not self.listed(number):
             return plain
         if number not in self._named:
@@ -148,13 +164,11 @@ class Domains:
         def row(query: Value) -> list[bool]:
             if query is None:
                 return none
-            if isinstance(relation, Relation):
+            if isinstance(relation, Table):
                 q, width = self.place(query_node, query), relation.shape[1]
-                return [k is not None and relation.entries[self.place(key_node, k) * width + q] for k in values]
-            try:
-                return [k is not None and bool(relation(k, query)) for k in values]  # type: ignore[operator]
-            except TypeError:
-                raise Refused(f"{shown(node.name)} compares values that have no order") from None
+                return [k is not None and relation.entries[self.place(key_node, k) * width + q] == 1 for k in values]
+            compare = PREDICATES[relation]  # type: ignore[index]
+            return [k is not None and compare(k, query) for k in values]
 
         for query in queries.values_of(query_node):
             if identity(query) not in known:

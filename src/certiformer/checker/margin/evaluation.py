@@ -1,24 +1,31 @@
 """Which nodes follow from others at the same position, and their values: through maps, written lists and identities.
 
-The value sets contain every value that occurs (`rasp.values`). A map has all its results in its set. A count or a sum may
+The value sets contain every value that occurs (`closure`). A map has all its results in its set. A count or a sum may
 not: an identity gives 7 for a count that is at most 5 when the numbers put in never stand together. Such a combination
 occurs on no input, and evaluating it raises `Contradiction`: a refusal, unless the caller counts it as excluded (`tally`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
-from typing import Any
 
+from certiformer.checker.margin.circuit import Identity, rational
 from certiformer.checker.margin.domains import Domains
+from certiformer.checker.margin.lemmas import as_affine
 from certiformer.checker.margin.tally import Contradiction
+from certiformer.kernel.meanings.rasp import (
+    COMPARISONS,
+    Operator,
+    Program,
+    Table,
+    Value,
+    exact,
+    is_number,
+    settled,
+    spelled,
+)
 from certiformer.kernel.refusal import Refused
-from certiformer.rasp.circuit import Identity, rational
-from certiformer.rasp.graph import Graph, Table
-from certiformer.rasp.meaning import Fault, apply, spell
-from certiformer.rasp.operation import TRUTHS, Binary, Operation, WithConstant, as_affine
-from certiformer.rasp.value import Value, exact, is_number, reduced
 
 Evaluator = Callable[[tuple[int, ...]], Value]
 NO_SUCH_COUNT = "an identity or a sum gives a number that the count never is"
@@ -27,8 +34,8 @@ NO_SUCH_COUNT = "an identity or a sum gives a number that the count never is"
 class Evaluation(Domains):
     """Nodes as functions of others."""
 
-    def __init__(self, graph: Graph):
-        super().__init__(graph)
+    def __init__(self, graph: Program, steps: Iterable[Sequence] = ()):
+        super().__init__(graph, steps)
         self.identities: dict[int, Identity] = {}
         self._supports: dict[tuple[int, frozenset[int]], set[int] | None] = {}
 
@@ -106,13 +113,13 @@ class Evaluation(Domains):
 
     def _outside(self, number: int, by_map: bool) -> Callable[[Value], None]:
         """What is done about a value that a node never takes: only a count or a sum may have one."""
-        product_of_counts = by_map and self.node(number).function == Binary("*")
+        product_of_counts = by_map and self.node(number).function == Operator("*")
         name = self.name(number)
 
         def refuse(value: Value) -> None:
             if not by_map or product_of_counts:
                 raise Contradiction(NO_SUCH_COUNT)
-            raise Refused(f"{name} has the value {spell([value])}, which is not among its values")
+            raise Refused(f"{name} has the value {spelled(value)}, which is not among its values")
 
         return refuse
 
@@ -128,7 +135,7 @@ class Evaluation(Domains):
             return lambda places: domain[places[at]] is not None
         f, inputs = self.node(number).function, self.node(number).inputs
         total = isinstance(f, Table) and min(f.entries) >= 0
-        if isinstance(f, WithConstant) and f.symbol in TRUTHS and is_number(f.constant):
+        if isinstance(f, Operator) and f.arguments == 1 and f.symbol in COMPARISONS and is_number(f.constant):
             total = not self.listed(inputs[0])  # numbers without a list compare with any number
         if not total:
             raise Refused(f"where {self.name(number)} is defined does not follow from what is read")
@@ -137,8 +144,7 @@ class Evaluation(Domains):
 
     def _require_affine(self, number: int, by_map: bool) -> None:
         """The ends of an interval decide about affine functions only, and about numbers that are an interval themselves."""
-        function = self.node(number).function
-        affine = not by_map or (isinstance(function, Operation) and as_affine(function) is not None)
+        affine = not by_map or as_affine(self.node(number)) is not None
         if not affine or self.listed(number):
             raise Refused(f"{self.name(number)} is no affine function of numbers that are too many to list")
 
@@ -155,25 +161,18 @@ class Evaluation(Domains):
                 return None if table.entries[entry] < 0 else outputs[table.entries[entry]]
 
             return look_up
-        function: Any = node.function
-        affine = as_affine(function)
+        affine = as_affine(node)
         if affine is not None and all(self._exact(i) for i in node.inputs):
             factors, offset = affine.factors, affine.offset
             whole = all(type(x) is int for x in (*factors, offset))
 
             def combined(arguments: list[Value]) -> Value:
                 total = sum([f * x for f, x in zip(factors, arguments, strict=True)], offset)
-                return total if whole and type(total) is int else reduced(Fraction(total))
+                return total if whole and type(total) is int else settled(Fraction(total))
 
             return combined
 
-        def computed(arguments: list[Value]) -> Value:
-            try:
-                return apply(function, arguments)
-            except Fault as fault:
-                raise Refused(f"{self.name(number)} {fault}") from None
-
-        return computed
+        return lambda arguments: self.graph.mapped(node, arguments)
 
     def _sum(self, number: int) -> Callable[[list[Value]], Value]:
         given = self.identities[number]

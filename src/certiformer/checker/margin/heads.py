@@ -18,6 +18,7 @@ from functools import reduce
 
 from flint import arb
 
+from certiformer.checker.margin.circuit import Cell
 from certiformer.checker.margin.domains import shown
 from certiformer.checker.margin.fixed import BITS, UNIT, Arithmetic, as_fixed, ceil_shift, lowered, smallest_bit, times
 from certiformer.checker.margin.score_bounds import Gaps
@@ -25,7 +26,6 @@ from certiformer.checker.margin.state import Content, Form, expected_start, grid
 from certiformer.checker.margin.variables import Variables
 from certiformer.kernel.balls import smaller
 from certiformer.kernel.refusal import Refused
-from certiformer.rasp.circuit import Cell
 
 LARGEST = arb(5000)  # nats: exp of anything lower than -LARGEST is replaced by exp of that, which is larger
 

@@ -18,14 +18,13 @@ from fractions import Fraction
 from itertools import product
 from math import prod
 
+from certiformer.checker.margin.circuit import Identity, rational
+from certiformer.checker.margin.closure import mean_and_width
 from certiformer.checker.margin.counted_means import check_aggregate
 from certiformer.checker.margin.pairs import MOST_CASES, Counted, Pairs, of_indices
 from certiformer.checker.margin.variables import Variables
+from certiformer.kernel.meanings.rasp import Value, exact, is_exact, is_number
 from certiformer.kernel.refusal import Refused
-from certiformer.rasp.circuit import Identity, rational
-from certiformer.rasp.operation import Binary, is_exact
-from certiformer.rasp.selectors import Comparison
-from certiformer.rasp.value import Value, exact, is_number
 
 
 def verify_identities(variables: Variables, identities: Iterable[Identity]) -> None:
@@ -87,33 +86,24 @@ class _Check:
 
     def _sum(self, number: int) -> tuple[int, int] | None:
         """Selector and value of a mean times the width of its own selector."""
-        nodes, node = self.variables.graph.nodes, self.variables.node(number)
-        if node.kind != "map" or node.function != Binary("*"):
+        found = mean_and_width(self.variables.facts, self.variables.node(number))
+        if found is None:
             return None
-        for mean, count in (node.inputs, node.inputs[::-1]):
-            if nodes[mean].kind != "aggregate":
-                continue
-            selector, value = nodes[mean].inputs
-            full = nodes[count].kind == "length" and self._everything(selector)
-            if not full and (nodes[count].kind != "width" or nodes[count].inputs[0] != selector):
-                continue
-            domain, default = self.variables.domain(value), nodes[mean].constant
-            if not self.variables.listed(value) or not all(x is not None and is_exact(x) for x in domain):
-                raise Refused("it adds up values that are not listed exact numbers")
-            if not (default is not None and is_exact(default)) and not self._reflexive(selector):
-                raise Refused("nothing may be selected, and the sum is undefined then")
-            return selector, value
-        return None
-
-    def _everything(self, selector: int) -> bool:
-        node = self.variables.node(selector)
-        return node.function is Comparison.TRUE and "reflexive" in node.facts
+        mean = self.variables.node(found[0])
+        selector, value = mean.inputs
+        if not self.variables.listed(value) or not all(
+            x is not None and is_exact(x) for x in self.variables.domain(value)
+        ):
+            raise Refused("it adds up values that are not listed exact numbers")
+        if not (mean.constant is not None and is_exact(mean.constant)) and not self._reflexive(selector):
+            raise Refused("nothing may be selected, and the sum is undefined then")
+        return selector, value
 
     def _reflexive(self, selector: int) -> bool:
         """Whether every position selects itself: by the facts, or by the tables of index comparisons."""
 
         def one(part: int) -> bool:
-            if "reflexive" in self.variables.node(part).facts:
+            if self.variables.facts.holds("reflexive", part):
                 return True
             table = of_indices(self.variables, part)
             return table is not None and all(row[i] for i, row in enumerate(table))

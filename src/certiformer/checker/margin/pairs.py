@@ -16,8 +16,8 @@ from math import prod
 
 from certiformer.checker.margin.domains import MOST, Side
 from certiformer.checker.margin.variables import Variables
+from certiformer.kernel.meanings.rasp import Table
 from certiformer.kernel.refusal import Refused
-from certiformer.rasp.selectors import Comparison
 
 MOST_CASES = 200_000
 MOST_POSITIONS = 4 * MOST  # pairs of positions in one table
@@ -92,7 +92,7 @@ class Pairs:
         """Whether only the order of the two positions matters."""
         v = self.variables
         nodes = [v.node(a) for a in self.order]
-        return all(n.inputs == (v.indices, v.indices) and isinstance(n.function, Comparison) for n in nodes)
+        return all(n.inputs == (v.indices, v.indices) and not isinstance(n.function, Table) for n in nodes)
 
     def at(self, i: int, j: int) -> tuple:
         """What is known about the pair of query i and key j; equal for pairs that need not be told apart."""

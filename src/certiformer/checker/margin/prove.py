@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from certiformer.checker.margin.circuit import Circuit
 from certiformer.checker.margin.fixed import Arithmetic
 from certiformer.checker.margin.identities import verify_identities
 from certiformer.checker.margin.programs import needs_whole_length, read_programs
@@ -19,11 +20,10 @@ from certiformer.checker.margin.variables import Variables
 from certiformer.checker.margin.walk import Walk
 from certiformer.checker.margin.weight_rows import Weights
 from certiformer.kernel.balls import working_precision
+from certiformer.kernel.meanings.rasp import Program
 from certiformer.kernel.refusal import Refused
 from certiformer.kernel.rounding import FORMATS
 from certiformer.kernel.weights import Tensor
-from certiformer.rasp.circuit import Circuit
-from certiformer.rasp.graph import Graph
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Findings:
 class MarginReport:
     """A proof: the decoded output is the program's on every input on which it has a value. `tally`: the cases behind it."""
 
-    program: Graph
+    program: Program
     dtype: str
     real: Findings
     run: Findings
@@ -67,7 +67,7 @@ class MarginReport:
         return claim_of(self.program, self.dtype)
 
 
-def claim_of(program: Graph, dtype: str) -> str:
+def claim_of(program: Program, dtype: str) -> str:
     """The claim in one plain sentence."""
     lengths = f"exactly {program.length}" if needs_whole_length(program) else f"1 to {program.length}"
     inputs = (
@@ -94,7 +94,7 @@ def prove_margin(
         raise Refused(f"the dtype {name!r} is none of {', '.join(FORMATS)}")
     circuit = Circuit.from_text(circuit_text)
     programs = read_programs(program_text, circuit)
-    program, variables = programs.program, Variables(programs.extended)
+    program, variables = programs.program, programs.variables
     _require_form(config, program)
     _require_numbers(tensors, name)
     try:
@@ -122,7 +122,7 @@ def _passes(
 _ATTENTION = {"kind": "softmax", "score_bias": "none", "residual": True}
 
 
-def _require_form(config: dict[str, Any], program: Graph) -> None:
+def _require_form(config: dict[str, Any], program: Program) -> None:
     read = config["input"]
     if (read["kind"], read["tokens"], read.get("vocabulary")) != ("ids", program.length, len(program.vocab)):
         raise Refused("the transformer does not read the tokens of the program, one id for each of its vocabulary")

@@ -10,12 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
+from certiformer.checker.margin.circuit import Output, rational
 from certiformer.checker.margin.fixed import BITS, UNIT, Arithmetic, as_float, ceil_shift, nearest, times
 from certiformer.checker.margin.state import Content, Contents, Form
 from certiformer.checker.margin.variables import Variables
+from certiformer.kernel.meanings.rasp import Value, exact, identity, is_number, settled
 from certiformer.kernel.refusal import Refused
-from certiformer.rasp.circuit import Output, rational
-from certiformer.rasp.value import Value, answer, exact, is_number
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ def _number(arithmetic: Arithmetic, variables: Variables, contents: Contents, fo
     node = variables.graph.output
     if len(forms) != 1:
         raise Refused("a number is read from one output")
-    form, plan, values = forms[0], forms[0].plan(), variables.node(node).values
+    form, plan = forms[0], forms[0].plan()
     domain = variables.domain(node)
     defined = [x for x in domain if x is not None]
     undefined = None if domain[-1] is not None or output.undefined is None else rational(output.undefined)
@@ -108,8 +108,7 @@ def _number(arithmetic: Arithmetic, variables: Variables, contents: Contents, fo
         raise Refused("the read-out has no number for undefined")
     if output.feature is None and not all(map(is_number, defined)):
         raise Refused("the output is not a number, and the circuit gives it none")
-    listed = values is not None and values.values is not None
-    if not listed:
+    if not variables.listed(node):
         return _unlisted(form, plan, variables, undefined, output)
     held = [exact(x) for x in defined] if output.feature is None else [rational(f) for f in output.feature]
     held += [] if undefined is None else [undefined]
@@ -134,7 +133,7 @@ def _number(arithmetic: Arithmetic, variables: Variables, contents: Contents, fo
 
 
 def _unlisted(form: Form, plan, variables: Variables, undefined: Fraction | None, output: Output):
-    span = variables.node(variables.graph.output).values.span  # type: ignore[union-attr]
+    span = variables.span(variables.graph.output)
     if span is None or span.gap is None or span.ambiguous or output.feature is not None:
         why = "no bound of their denominators, or a truth value beside the same number"
         raise Refused(f"the output has too many values to list, with {why}: it cannot be decoded")
@@ -149,6 +148,11 @@ def _unlisted(form: Form, plan, variables: Variables, undefined: Fraction | None
         return room - ceil_shift(abs(found - target)) - plan.error(carried, size) - 1, max(room, 1)
 
     return decide
+
+
+def answer(value: Value) -> tuple:
+    """Equal exactly for values that are the same as an answer: a float and a fraction that are the same number are."""
+    return identity(settled(exact(value)) if type(value) is float else value)
 
 
 def nearest_down(value: Fraction) -> int:

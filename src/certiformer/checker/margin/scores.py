@@ -21,8 +21,8 @@ from certiformer.checker.margin.score_bounds import Gaps, Group
 from certiformer.checker.margin.score_errors import KEYS, Case, ScoreErrors, as_key, dot
 from certiformer.checker.margin.state import Form
 from certiformer.checker.margin.tally import Tally
+from certiformer.kernel.meanings.rasp import identity
 from certiformer.kernel.refusal import Refused
-from certiformer.rasp.value import identity
 
 AHEAD = "a key after its query, which a causal block does not see"
 

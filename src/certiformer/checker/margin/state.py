@@ -14,6 +14,7 @@ from fractions import Fraction
 from functools import cached_property
 from math import ceil, prod
 
+from certiformer.checker.margin.circuit import Cell, rational
 from certiformer.checker.margin.domains import MOST, TOLERANCE, shown
 from certiformer.checker.margin.fixed import (
     BITS,
@@ -28,9 +29,8 @@ from certiformer.checker.margin.fixed import (
     times,
 )
 from certiformer.checker.margin.variables import Variables
+from certiformer.kernel.meanings.rasp import exact, is_number
 from certiformer.kernel.refusal import Refused
-from certiformer.rasp.circuit import Cell, rational
-from certiformer.rasp.value import exact, is_number
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ def grid_between(variables: Variables, node: int | None) -> int:
     """
     if node is None or variables.listed(node):
         return 0
-    span = getattr(variables.node(node).values, "span", None)
+    span = variables.span(node)
     if span is None or span.largest_denominator != 1:
         return 1
     step, lost = nearest(span.step)

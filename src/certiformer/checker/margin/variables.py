@@ -15,9 +15,8 @@ from certiformer.checker.margin.definitions import Definitions
 from certiformer.checker.margin.domains import MOST
 from certiformer.checker.margin.evaluation import Evaluator
 from certiformer.checker.margin.tally import Contradiction, Tally
+from certiformer.kernel.meanings.rasp import Program, Value
 from certiformer.kernel.refusal import Refused
-from certiformer.rasp.graph import Graph
-from certiformer.rasp.value import Value
 
 Case = tuple[tuple[int, ...], list[Value]]  # places of what is read, values of the nodes asked for
 Equation = tuple[str, Callable[[tuple[int, ...]], bool]]  # its name, and whether it holds for places of the base
@@ -30,8 +29,8 @@ NOT_ITS_DEFINITION = "a node differs from what defines it"
 class Variables(Definitions):
     """Everything that the checker knows about the values of the extended program."""
 
-    def __init__(self, graph: Graph):
-        super().__init__(graph)
+    def __init__(self, graph: Program, steps: Iterable[Sequence] = ()):
+        super().__init__(graph, steps)
         self.tally = Tally()  # of all checks
         self._allowed: dict[tuple[int, int], set[tuple[int, int]] | None] = {}
 

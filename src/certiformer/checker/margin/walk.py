@@ -12,6 +12,7 @@ from typing import Any
 from flint import arb
 
 from certiformer.checker.margin.cases import DEPTH, NOTHING, Amount, Part, Sum, settle
+from certiformer.checker.margin.circuit import ATTENTION, EMBEDDING, FFN, Cell, Circuit, HeadRole
 from certiformer.checker.margin.computing_heads import ReadHead, WidthHead
 from certiformer.checker.margin.domains import shown
 from certiformer.checker.margin.fixed import BITS, UNIT, Arithmetic, as_float, low_bit
@@ -22,7 +23,6 @@ from certiformer.checker.margin.tables import directions, gathered
 from certiformer.checker.margin.variables import Variables
 from certiformer.checker.margin.weight_rows import Rows, Weights, columns
 from certiformer.kernel.refusal import Refused
-from certiformer.rasp.circuit import ATTENTION, EMBEDDING, FFN, Cell, Circuit, HeadRole
 
 HEADS = {"read": ReadHead, "width": WidthHead}
 

@@ -2,7 +2,7 @@
 
 Statement. Let f = sum_g f_g(x_g) over disjoint groups of variables. If T = sum_g T_g(x_g) up to a charge c on the domain,
 then sup |T - f| <= sum_g sup |T_g - f_g| + c. (The triangle inequality over the groups.) How f splits is read off the
-program, how T does off the stored weights: for a block of units by `rules.sum_of_units`, for softmax heads as follows.
+program, how T does off the stored weights as follows.
 
 *Heads.* Let T be one softmax head over a product grid of prototypes whose scores and values are sums over the groups,
 s_j(x) = sum_g s_{g,j_g}(x_g), v_j = sum_g v_{g,j_g}. Then T = sum_g T_g(x_g), where T_g is the softmax over group g's grid.
@@ -22,7 +22,6 @@ from dataclasses import replace
 
 from flint import arb
 
-from certiformer.checker.rules import sum_of_units
 from certiformer.checker.rules.perturbation import IdealHead, charge, registers_only
 from certiformer.kernel.affine_softmax import Head, Prototypes
 from certiformer.kernel.balls import ZERO, Box
@@ -37,7 +36,7 @@ def split(problem: Problem) -> tuple[list[Problem], arb]:
     if not isinstance(problem.right, ProgramFunction) or problem.right.outputs != 1:
         raise Refused("the sum rule needs a target program with one output")
     if not isinstance(problem.left, Prototypes):
-        return sum_of_units.split(problem, problem.right.program)
+        raise Refused("the sum rule needs a product grid of prototypes")
     groups = additive_split(problem.right.program, 0)
     if groups is None or len(groups) < 2:
         raise Refused("the target is not a sum of terms over disjoint variables")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from certiformer.checker.margin.circuit import Circuit
 from certiformer.compiled.files import CIRCUIT, PROGRAM
 from certiformer.compiled.realistic.basis import BASIS, Basis
 from certiformer.compiled.realistic.evidence import MOST, Evidence, Progress, measure
@@ -24,7 +25,6 @@ from certiformer.kernel.files import CONFIG, MODEL
 from certiformer.kernel.numbers import rounded_text
 from certiformer.model.config import Config
 from certiformer.model.tensor_file import arrays_to_bytes
-from certiformer.rasp.circuit import Circuit
 from certiformer.rasp.graph import Graph
 from certiformer.rasp.graph_file import graph_from_text, graph_to_text
 from certiformer.rasp.interpreter import read_tokens

@@ -17,4 +17,4 @@ from certiformer.compiler.automata.file import split_word as split_word
 from certiformer.compiler.automata.regular_expression import from_expression as from_expression
 from certiformer.compiler.automata.store import load_automaton as load_automaton
 from certiformer.compiler.automata.store import save_automaton as save_automaton
-from certiformer.target.automaton import Automaton as Automaton
+from certiformer.kernel.meanings.automaton import Automaton as Automaton

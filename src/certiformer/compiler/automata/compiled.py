@@ -26,9 +26,9 @@ from certiformer.compiler.automata.log_depth import log_depth_automaton
 from certiformer.compiler.automata.looped import looped_automaton
 from certiformer.compiler.automata.parts import Tensors
 from certiformer.errors import BadInput
+from certiformer.kernel.meanings.automaton import Automaton
 from certiformer.model.config import Config
 from certiformer.model.schema import DTYPES
-from certiformer.target.automaton import Automaton
 
 if TYPE_CHECKING:
     from certiformer.kernel.certificate import Certificate

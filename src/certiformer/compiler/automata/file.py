@@ -24,7 +24,7 @@ from certiformer.compiler.text_file import (
     transition_rows,
 )
 from certiformer.errors import BadInput
-from certiformer.target.automaton import Automaton
+from certiformer.kernel.meanings.automaton import Automaton
 
 _NEEDED, _OPTIONAL = ("start", "accept", "transitions"), ("alphabet", "states", "missing")
 MISSING = ("refuse", "reject")

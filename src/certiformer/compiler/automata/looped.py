@@ -17,8 +17,8 @@ import numpy as np
 from certiformer.compiler.automata.parts import SHARPNESS, Tensors, Units, attention, bits_of, head, signs
 from certiformer.compiler.room import require_room
 from certiformer.errors import BadInput
+from certiformer.kernel.meanings.automaton import Automaton
 from certiformer.model.config import Block, Code, Config, FeedForward, Input, Readout
-from certiformer.target.automaton import Automaton
 
 MAX_LENGTH = 1_000  # as many passes as the checker follows
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from certiformer.compiler.automata.file import completed
 from certiformer.errors import BadInput, MissingExtra
-from certiformer.target.automaton import Automaton
+from certiformer.kernel.meanings.automaton import Automaton
 
 MAX_STATES, MAX_REPEATS = 2_000, 1_000
 MAX_CHARACTERS = 2_000

@@ -11,7 +11,7 @@ from certiformer.compiler.folder import files_of, load_model, save_computation
 from certiformer.errors import BadInput
 from certiformer.kernel.certificate import Certificate
 from certiformer.kernel.files import AUTOMATON, read_bytes
-from certiformer.target.automaton import Automaton
+from certiformer.kernel.meanings.automaton import Automaton
 
 RULES = {
     "looped": "looped_automaton",

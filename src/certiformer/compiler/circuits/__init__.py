@@ -7,5 +7,5 @@ from certiformer.compiler.circuits.compiled import compile_circuit as compile_ci
 from certiformer.compiler.circuits.compiled import load_circuit as load_circuit
 from certiformer.compiler.circuits.file import read_circuit as read_circuit
 from certiformer.compiler.circuits.file import split_bits as split_bits
-from certiformer.target.gates import Gate as Gate
-from certiformer.target.gates import Gates as Gates
+from certiformer.kernel.meanings.gates import Gate as Gate
+from certiformer.kernel.meanings.gates import Gates as Gates

@@ -9,7 +9,7 @@ import re
 
 from certiformer.compiler.circuits.definitions import Definition, circuit_of
 from certiformer.errors import BadInput
-from certiformer.target.gates import Gates
+from certiformer.kernel.meanings.gates import Gates
 
 _NAME = r"[^\s(),=]+"
 _END = re.compile(rf"(INPUT|OUTPUT)\s*\(\s*({_NAME})\s*\)", re.IGNORECASE)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from certiformer.compiler.circuits.definitions import Definition, circuit_of
 from certiformer.errors import BadInput
-from certiformer.target.gates import Gates
+from certiformer.kernel.meanings.gates import Gates
 
 
 @dataclass

@@ -20,8 +20,8 @@ from certiformer.compiler.stored import stored
 from certiformer.errors import BadInput
 from certiformer.kernel.certificate import Certificate
 from certiformer.kernel.files import GATES, read_bytes
+from certiformer.kernel.meanings.gates import Gates
 from certiformer.model.config import Config
-from certiformer.target.gates import Gates
 
 if TYPE_CHECKING:
     from certiformer.model.transformer import Transformer

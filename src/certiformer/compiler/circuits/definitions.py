@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 
 from certiformer.errors import BadInput
-from certiformer.target.gates import Gate, Gates
+from certiformer.kernel.meanings.gates import Gate, Gates
 
 # For each operation the table that joins two operands, and whether the result is negated at the end.
 OPERATIONS = {

@@ -22,7 +22,7 @@ from certiformer.compiler.circuits.blif import parse_blif
 from certiformer.compiler.circuits.definitions import LONGEST_TABLE, Definition, circuit_of
 from certiformer.compiler.text_file import parse_toml, read_described
 from certiformer.errors import BadInput
-from certiformer.target.gates import Gates
+from certiformer.kernel.meanings.gates import Gates
 
 _ENTRIES = ("inputs", "outputs", "gates")
 
@@ -60,7 +60,7 @@ def parse_circuit_json(text: str) -> Gates:
 def split_bits(text: str, circuit: Gates) -> tuple[int, ...]:
     """The bits of an input, with or without blanks between them.
 
-    >>> from certiformer.target.gates import Gates
+    >>> from certiformer.kernel.meanings.gates import Gates
     >>> split_bits("1 0", Gates(("a", "b"), (), ("a",))), split_bits("10", Gates(("a", "b"), (), ("a",)))
     ((1, 0), (1, 0))
     """

@@ -17,8 +17,8 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float
 
+from certiformer.kernel.meanings.gates import Gates
 from certiformer.model.config import Attention, Block, Code, Config, FeedForward, Heads, Input, Readout
-from certiformer.target.gates import Gates
 
 SHARPNESS = 32.0  # the place of an operand leads by at least twice this
 START = 2  # after the tokens 0 and 1

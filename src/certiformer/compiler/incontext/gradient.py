@@ -14,15 +14,16 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from certiformer.axioms.in_context_gradient import run_bound
+from certiformer.axioms.in_context_gradient import construction, output_weights, run_bound
+from certiformer.compiler.incontext.dense import dense
 from certiformer.compiler.incontext.determined import require_box, require_determined
 from certiformer.compiler.incontext.request import Request
 from certiformer.compiler.incontext.schedule import chebyshev, in_type
-from certiformer.compiler.incontext.weights import build as build
 from certiformer.errors import BadInput
 from certiformer.kernel.meanings.learner import larger_reading, require_count, written
 from certiformer.kernel.meanings.least_squares import MAX_FEATURES, MAX_LAYERS, LeastSquares
 from certiformer.kernel.refusal import Refused
+from certiformer.model.config import Config
 
 SINKS = {"float64": 36.0, "float32": 20.0, "bfloat16": 10.0}
 UNITS = {"float64": 2.0**-53, "float32": 2.0**-24, "bfloat16": 2.0**-8}
@@ -147,6 +148,12 @@ def settle(learner: LeastSquares, stated: float | None, bound_of: Callable[[Leas
     ladder = [digit * power * scale for scale in (0.1, 1.0, 10.0) for digit in (1.0, 2.0, 5.0)]
     # A little room: the stored output weights of softmax are rounded, too.
     return replace(learner, tolerance=float(f"{next(t for t in ladder if t >= 1.1 * bound):.0e}"))
+
+
+def build(learner: LeastSquares) -> tuple[Config, dict[str, np.ndarray]]:
+    """The transformer of a learner: one block for each step, or one block that is applied so many times."""
+    weights = [float(weight.mid()) for weight in output_weights(learner)]
+    return dense(construction(learner, weights), "take fewer --features or --layers")
 
 
 def points(

@@ -8,6 +8,7 @@ learn.
 from __future__ import annotations
 
 from certiformer.axioms.in_context_ridge import ridge_bounds
+from certiformer.compiler.incontext.gradient import build as build
 from certiformer.compiler.incontext.gradient import explicit as explicit
 from certiformer.compiler.incontext.gradient import facts as facts
 from certiformer.compiler.incontext.gradient import (
@@ -23,7 +24,6 @@ from certiformer.compiler.incontext.gradient import refuse as refuse
 from certiformer.compiler.incontext.gradient import remarks as remarks
 from certiformer.compiler.incontext.request import Request
 from certiformer.compiler.incontext.schedule import chebyshev, constant, in_type, left_after, whitening
-from certiformer.compiler.incontext.weights import build as build
 from certiformer.errors import BadInput
 from certiformer.kernel.meanings.least_squares import LeastSquares
 

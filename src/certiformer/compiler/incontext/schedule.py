@@ -1,7 +1,7 @@
 """Step sizes of least-squares learners: equal ones, those of Chebyshev, and those with whitening.
 
 The eigenvalues t of A lie in [a, b]; what is left to learn is multiplied by prod (1 - eta_k t_k). The claims are
-proved by the checker from the stored numbers (`axioms.learner_spectrum`); nothing here has to be exact.
+proved by the checker from the stored numbers (`axioms.in_context_gradient`); nothing here has to be exact.
 """
 
 from __future__ import annotations

@@ -21,4 +21,4 @@ from certiformer.compiler.machines.simulate import simulate as simulate
 from certiformer.compiler.machines.store import load_form as load_form
 from certiformer.compiler.machines.store import load_machine as load_machine
 from certiformer.compiler.machines.store import save_machine as save_machine
-from certiformer.target.machine import Machine as Machine
+from certiformer.kernel.meanings.machine import Machine as Machine

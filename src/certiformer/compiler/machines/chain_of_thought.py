@@ -24,8 +24,8 @@ from jaxtyping import Float
 from certiformer.compiler.machines.decoder import Decoder
 from certiformer.compiler.machines.simulate import Simulation
 from certiformer.compiler.stored import stored
+from certiformer.kernel.meanings.machine import MOVES, Transition
 from certiformer.model.config import Attention, Block, Code, Config, FeedForward, Heads, Input, Readout
-from certiformer.target.machine import MOVES, Transition
 
 LEAD = 16.0  # by which the latest write leads the one before
 # 3 * 2^(p - 5): a sum near it is rounded to multiples of 1/8, which takes the noise off a whole number.

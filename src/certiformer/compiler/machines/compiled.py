@@ -19,9 +19,9 @@ from certiformer.compiler.machines.looped import looped_block
 from certiformer.compiler.machines.simulate import Moment, Result, bounds, too_short
 from certiformer.compiler.stored import stored
 from certiformer.errors import BadInput
+from certiformer.kernel.meanings.machine import MOVES, Machine
 from certiformer.model.config import Config
 from certiformer.model.schema import DTYPES
-from certiformer.target.machine import MOVES, Machine
 
 if TYPE_CHECKING:
     from certiformer.compiler.machines.passes import Tape

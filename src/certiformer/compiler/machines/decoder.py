@@ -20,8 +20,8 @@ from certiformer.compiler.machines.simulate import Moment, Result, Simulation
 from certiformer.errors import BadInput
 from certiformer.kernel.certificate import Certificate
 from certiformer.kernel.files import MACHINE
+from certiformer.kernel.meanings.machine import MOVES, Machine, Transition
 from certiformer.model.config import Config
-from certiformer.target.machine import MOVES, Machine, Transition
 
 DTYPES = ("float64", "float32")
 LONGEST = 20_000  # steps and symbols; the weights of more would fill gigabytes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from certiformer.compiler.machines.file import parse_machine
 from certiformer.errors import BadInput
-from certiformer.target.machine import Machine
+from certiformer.kernel.meanings.machine import Machine
 
 # Champions for 2 to 5 states and 2 symbols, one group of three letters (write, move, next) for each of 0 and 1 in each
 # state; H stops. Steps and ones: 6, 4; 21, 5; 107, 13 (Brady 1983); 47,176,870, 4,098 (Marxen and Buntrock 1990).

@@ -24,7 +24,7 @@ from certiformer.compiler.text_file import (
     transition_rows,
 )
 from certiformer.errors import BadInput
-from certiformer.target.machine import Machine
+from certiformer.kernel.meanings.machine import Machine
 
 _NEEDED, _OPTIONAL = ("blank", "start", "halt", "transitions"), ("symbols", "missing")
 

@@ -18,7 +18,7 @@ from jaxtyping import Float, Int
 
 from certiformer.compiler.machines.simulate import bounds
 from certiformer.errors import BadInput
-from certiformer.target.machine import Machine
+from certiformer.kernel.meanings.machine import Machine
 
 MAX_CELLS = 1_000_000
 

@@ -29,8 +29,8 @@ from jaxtyping import Float
 
 from certiformer.compiler.machines.layout import Layout, cell_signs
 from certiformer.compiler.room import require_room
+from certiformer.kernel.meanings.machine import Machine
 from certiformer.model.config import Attention, Block, Code, Config, FeedForward, Heads, Input, Readout
-from certiformer.target.machine import Machine
 
 SHARPNESS = 32.0
 _HEAD, _FFN = "blocks.0.attention.groups.0", "blocks.0.ffn"

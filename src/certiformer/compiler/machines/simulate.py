@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from certiformer.errors import BadInput
-from certiformer.target.machine import MOVES, Machine
+from certiformer.kernel.meanings.machine import MOVES, Machine
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,8 @@ from certiformer.compiler.machines.encoder_decoder import EncoderDecoder
 from certiformer.errors import BadInput
 from certiformer.kernel.certificate import Certificate
 from certiformer.kernel.files import MACHINE, read_bytes
+from certiformer.kernel.meanings.machine import Machine
 from certiformer.model.config import Config
-from certiformer.target.machine import Machine
 
 RULE = "looped_machine"
 

@@ -23,7 +23,7 @@ from certiformer.compiler.machines.looped import looped_block
 from certiformer.compiler.machines.passes import Tape, first_tape, run_passes
 from certiformer.compiler.machines.simulate import Result, bounds, too_short
 from certiformer.errors import BadInput
-from certiformer.target.machine import MOVES
+from certiformer.kernel.meanings.machine import MOVES
 
 if TYPE_CHECKING:
     from certiformer.compiler.machines.compiled import CompiledMachine

@@ -1,0 +1,34 @@
+"""Rule *situations*: decode(T(w)) = meaning(w) for every word w up to a length, or for any number of steps.
+
+Compiled transformers are proved by a simulation. *Cells* of a row are terms of the meaning (its symbol, the state before
+it, the pair under the head); each is a function of *bases* with finite domains. Before every sub-layer each coordinate of a
+row is the code of one cell plus noise, enclosed coordinate by coordinate, over the reals and in a run at once (`numbers`).
+
+    cells      bases, cells, equations; the situations of cells that are read together, all of them counted
+    units      (b) hidden units: in every situation of what they read, they write the code of the new cell
+    heads      (c) a head looks at one row, by a gap, and brings what is there up to a leak that follows from gap and rows
+    walk       (a) the embedding, (d) the read-out, (e) a pass that is repeated leads back to what was assumed before it
+    plan       what is claimed about coordinates: cells and codes. Nothing in it is believed.
+
+A *meaning* is a definition. What it says about looking, "the cell of this row is what that cell is at row target(i)", is by
+the number of a row, so that rows with equal values are told apart. What the plans of the four sources contain:
+
+    automata, looped    cells: token, state (or none), the state of the row before, the state after the pass; bases: where
+                        a row stands in time, the state before it, its symbol. Unit vectors in `state` and in the slots.
+    automata, written   cells: the state of a row, the symbol that it looks at, the token to be written; unit vectors.
+    circuits            cells: the truth table of the gate that a row decides, both operands, the gate. Bits.
+    machines            cells: ends of the tape, symbol, pair under the head, flag, the pairs of both neighbours, the state
+                        that enters; bases: where the head stands seen from a cell, state, symbol here and under it.
+
+Certificates name the source only: the plan follows from its sizes and from the widths of the model, and a model that is
+laid out otherwise is refused. A case is left out only by an equation of the meaning, evaluated on that very case; what
+cannot be listed, told apart or enclosed is refused.
+
+*Not yet here.* Heads that select several rows (means, widths), affine-coded numbers and lemmas about counts and orders,
+which programs need (`checker.margin` has them); ordered selection, logarithmic depth, encoder and decoder rest on axioms.
+"""
+
+from certiformer.kernel.situations.automata import looped_automaton as looped_automaton
+from certiformer.kernel.situations.automata import written_automaton as written_automaton
+from certiformer.kernel.situations.circuits import written_circuit as written_circuit
+from certiformer.kernel.situations.machines import looped_machine as looped_machine
