@@ -30,10 +30,9 @@ def exact(text: str) -> Fraction:
 
 def positive(text: str) -> Fraction:
     """An exact number of a certificate that is more than zero."""
-    value = exact(text)
-    if value <= 0:
-        raise BadInput(f"{text[:40]!r} is not a positive number")
-    return value
+    if not DECIMAL.fullmatch(text[:4_001]) or exact(text) <= 0:
+        raise BadInput(f"epsilon or a bound must be a positive rational number such as 0.1 or 1/100, not {text[:40]!r}")
+    return exact(text)
 
 
 def decimal_text(value: Fraction | float, *, up: bool, digits: int = DIGITS) -> str:

@@ -7,8 +7,8 @@
 | `certiformer-table-1` | the outputs of its rows, exact rationals | at its rows |
 | the names of `SEQUENCES` | a map on sequences; the module that says what it means is loaded by name | everywhere |
 
-The ends of a box are programs without variables (`ends`). What else such a file says, the text that a user wrote (`source`)
-and the ends as they were written (`domain`), is for people: nothing here depends on it, and no sentence repeats it.
+The ends of a box (`domain`) are rationals as text, or programs without variables as the list of their nodes. The text that
+a user wrote (`source`) is for people: nothing here depends on it, and no sentence repeats it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from typing import Any, Protocol
 from certiformer.errors import BadInput
 from certiformer.kernel.files import TARGET, parse_json
 from certiformer.kernel.formula import constant_text, expression
-from certiformer.kernel.programs import MAX_CONSTANT_BITS, MAX_INPUTS, Program, fits
+from certiformer.kernel.programs import MAX_CONSTANT_BITS, MAX_INPUTS, NAMED_CONSTANTS, Program, fits
 
 FUNCTION, TEACHER, TABLE = "certiformer-target-2", "certiformer-teacher-2", "certiformer-table-1"
 SEQUENCES = ("certiformer-count-1", "certiformer-histogram-1", "certiformer-induction-1", "certiformer-sort-1")
@@ -48,9 +48,9 @@ class Ends:
     def __str__(self) -> str:
         return " x ".join(f"[{', '.join(constant_text(end, LONGEST_FORMULA) for end in pair)}]" for pair in self.pairs)
 
-    def to_json(self) -> list[list[list]]:
-        """Each end as the list of its nodes, the last of which is its value."""
-        return [[[list(node) for node in end.nodes] for end in pair] for pair in self.pairs]
+    def to_json(self) -> list[list[str | list]]:
+        """Each end as the text of a rational, or as a list of nodes, the last of which is its value."""
+        return [[_end_to_json(end) for end in pair] for pair in self.pairs]
 
 
 @dataclass(frozen=True)
@@ -168,8 +168,8 @@ def read_target(raw: bytes) -> Meaning:
     if form in SEQUENCES:
         return import_module("certiformer.kernel.meanings.sequence_maps").map_from_data(data)
     names = {
-        FUNCTION: {"program", "domain", "ends"},
-        TEACHER: {"config", "tensors", "domain", "ends"},
+        FUNCTION: {"program", "domain"},
+        TEACHER: {"config", "tensors", "domain"},
         TABLE: {"kind", "rows"},
     }.get(form if isinstance(form, str) else "")
     if names is None:
@@ -178,7 +178,7 @@ def read_target(raw: bytes) -> Meaning:
         raise BadInput(f"target.json does not have exactly the keys of {form}: {', '.join(sorted(names))}")
     if form == TABLE:
         return _table(data)
-    box = _box(data["ends"])
+    box = _box(data["domain"])
     if form == FUNCTION:
         program = Program.from_json(data["program"])
         if program.inputs != len(box.pairs):
@@ -195,9 +195,15 @@ def _box(data: Any) -> Ends:
     return Ends(tuple((_end(low), _end(high)) for low, high in data))
 
 
-def _end(nodes: Any) -> Program:
+def _end_to_json(end: Program) -> str | list:
+    name, *rest = end.nodes[-1]
+    return rest[0] if name == "const" and rest[0] not in NAMED_CONSTANTS else [list(node) for node in end.nodes]
+
+
+def _end(value: Any) -> Program:
+    nodes = [["const", value]] if isinstance(value, str) else value
     if not isinstance(nodes, list) or not nodes:
-        raise BadInput("an end of the box in target.json is not a list of operations")
+        raise BadInput("an end of the box in target.json is neither a rational nor a list of operations")
     end = Program.from_json({"inputs": 1, "nodes": nodes, "outputs": [len(nodes) - 1]})
     if any(node[0] == "var" for node in end.nodes):
         raise BadInput("an end of the box in target.json is not a constant: it reads a variable")

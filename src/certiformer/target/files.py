@@ -1,7 +1,6 @@
 """`target.json`: what a run folder may claim something about, written as canonical bytes and read back for people.
 
-What a file means is decided by `kernel.target`. Here the texts of the user, which it carries beside its exact parts, are
-read as well, and a file whose texts say something else than its exact parts is refused.
+What a file means is decided by `kernel.target`; what was read is given back with texts that the parser reads as the same.
 Standard library only.
 """
 
@@ -12,6 +11,7 @@ import json
 
 from certiformer.errors import BadInput
 from certiformer.kernel import target as kernel
+from certiformer.kernel.formula import expression
 from certiformer.kernel.meanings.description import canonical_text
 from certiformer.kernel.meanings.sequence_maps import SequenceMap
 from certiformer.kernel.target import Table
@@ -36,7 +36,7 @@ def any_target_to_text(target: AnyTarget) -> str:
     if isinstance(target, Table):
         rows = [[[str(x) for x in part] for part in row] for row in target.rows]
         return canonical_text({**data, "format": kernel.TABLE, "kind": target.kind, "rows": rows})
-    data |= {"domain": [list(pair) for pair in target.domain.bounds], "ends": target.domain.closed.to_json()}
+    data |= {"domain": target.domain.closed.to_json()}
     if isinstance(target, Target):
         return canonical_text({**data, "format": kernel.FUNCTION, "program": target.program.to_json()})
     tensors = base64.b64encode(target.tensors).decode("ascii")
@@ -49,7 +49,7 @@ def any_target_from_text(text: str | bytes) -> AnyTarget:
     meaning = kernel.read_target(raw)
     if isinstance(meaning, kernel.FunctionOnBox | kernel.TeacherOnBox):
         data = json.loads(raw)
-        domain = _domain(data["domain"])
+        domain = _domain(meaning.box)
         target = (
             Target(data["source"], meaning.program, domain)
             if isinstance(meaning, kernel.FunctionOnBox)
@@ -60,16 +60,19 @@ def any_target_from_text(text: str | bytes) -> AnyTarget:
         target = meaning
     else:
         raise BadInput("target.json is about something that is not known here")
-    # No second spelling of a number, and no text of the user that means another box than the exact ends.
+    # No second spelling of a number or of a box.
     if any_target_to_text(target).encode() != raw:
-        raise BadInput("target.json is not in its canonical form, or its texts contradict its exact parts")
+        raise BadInput("target.json is not in its canonical form")
     return target
 
 
-def _domain(pairs: object) -> Domain:
-    if not isinstance(pairs, list) or not pairs:
-        raise BadInput("the domain in target.json is not a list of pairs of texts")
-    for pair in pairs:
-        if not (isinstance(pair, list) and len(pair) == 2 and all(type(e) is str and len(e) <= MAX_TEXT for e in pair)):
-            raise BadInput("the domain in target.json is not a list of pairs of texts")
-    return Domain(tuple((low, high) for low, high in pairs))
+def _domain(box: kernel.Ends) -> Domain:
+    """The box with texts of its ends that `parse_constant` reads back as the same numbers."""
+    texts = []
+    for pair in box.pairs:
+        for end in pair:
+            text = expression(end, MAX_TEXT)
+            if text is None:
+                raise BadInput("an end of the box in target.json is too long to be written")
+            texts.append(text)
+    return Domain(tuple(zip(texts[::2], texts[1::2], strict=True)))
