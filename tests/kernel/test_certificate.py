@@ -8,7 +8,7 @@ import random
 import pytest
 
 from certiformer.errors import BadInput
-from certiformer.kernel.certificate import Certificate, Outcome, Witness
+from certiformer.kernel.certificate import RECORDED, Certificate, Outcome, Witness
 from certiformer.kernel.files import canonical, digest
 from certiformer.kernel.steps import Boxes
 
@@ -31,8 +31,10 @@ CERTIFICATE = Certificate(
 
 def resealed(**changes) -> bytes:
     """The canonical bytes of the certificate with some fields replaced and the seal computed anew."""
-    data = {**json.loads(CERTIFICATE.to_bytes()), **changes}
+    data = json.loads(CERTIFICATE.to_bytes())
     data.pop("sha256")
+    data["recorded"].update({name: changes.pop(name) for name in RECORDED if name in changes})
+    data.update(changes)
     return canonical({**data, "sha256": digest(canonical(data))})
 
 
@@ -80,7 +82,8 @@ def test_the_same_data_in_other_bytes_is_refused(change):
 
 def test_a_changed_field_with_the_old_seal_is_refused():
     for name in ("epsilon", "upper", "method"):
-        data = {**json.loads(CERTIFICATE.to_bytes()), name: "7"}
+        data = json.loads(CERTIFICATE.to_bytes())
+        (data["recorded"] if name in RECORDED else data)[name] = "7"
         with pytest.raises(BadInput, match="hash does not match"):
             Certificate.from_bytes(canonical(data))
 
@@ -123,14 +126,23 @@ def test_missing_and_unknown_fields_are_refused_even_when_sealed():
     with pytest.raises(BadInput, match="unknown one"):
         Certificate.from_bytes(resealed(note="harmless?"))
     data = json.loads(CERTIFICATE.to_bytes())
-    del data["reason"], data["sha256"]
+    del data["upper"], data["sha256"]
     with pytest.raises(BadInput, match="lacks a field"):
         Certificate.from_bytes(canonical({**data, "sha256": digest(canonical(data))}))
+    recorded = json.loads(CERTIFICATE.to_bytes())["recorded"]
+    for odd in ({**recorded, "upper": "0"}, {name: recorded[name] for name in RECORDED[1:]}):
+        with pytest.raises(BadInput, match="recorded field"):
+            Certificate.from_bytes(resealed(recorded=odd))
+
+
+def test_the_earlier_format_is_refused_with_what_to_do():
+    with pytest.raises(BadInput, match="run the command that made it again"):
+        Certificate.from_bytes(resealed(format="certiformer-certificate-1"))
 
 
 def test_nesting_that_cannot_be_written_back_is_refused():
     deep = "[" * 700 + "]" * 700
-    raw = CERTIFICATE.to_bytes().replace(b'"assumptions": [\n  "none"\n ]', b'"assumptions": ' + deep.encode())
+    raw = CERTIFICATE.to_bytes().replace(b'"assumptions": [\n   "none"\n  ]', b'"assumptions": ' + deep.encode())
     assert deep.encode() in raw
     with pytest.raises(BadInput):
         Certificate.from_bytes(raw)

@@ -19,7 +19,7 @@ import numpy as np
 from certiformer.axioms.grid import Grid
 from certiformer.construct.method import Task
 from certiformer.construct.voronoi import Plan, plan
-from certiformer.kernel.certificate import Certificate, Outcome
+from certiformer.kernel.certificate import RECORDED, Certificate, Outcome
 from certiformer.kernel.check import Verdict, check
 from certiformer.kernel.files import CERTIFICATE, CONFIG, LEAVES, MODEL, TARGET, canonical, digest
 from certiformer.kernel.splits import encode, halves, root
@@ -108,6 +108,7 @@ def reseal(
         data["proof"] = to_json(proof)
     if "raw_proof" in fields:
         data["proof"] = fields.pop("raw_proof")
+    data["recorded"].update({name: fields.pop(name) for name in RECORDED if name in fields})
     data.update(fields)
     (folder / CERTIFICATE).write_bytes(canonical({**data, "sha256": digest(canonical(data))}))
     return folder

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from certiformer.cli.main import main
+from certiformer.kernel.certificate import RECORDED
 from certiformer.kernel.files import CERTIFICATE, canonical, digest
 
 MACHINE = """blank = "0"
@@ -95,14 +96,16 @@ def copied(folder: Path, place: Path) -> Path:
 
 
 def certificate_of(folder: Path) -> dict[str, Any]:
-    """The certificate as JSON data, without its own seal."""
+    """All fields of the certificate as JSON data, recorded ones beside the others, without its own seal."""
     data = json.loads((folder / CERTIFICATE).read_bytes())
     del data["sha256"]
-    return data
+    return {**data, **data.pop("recorded")}
 
 
 def put_certificate(folder: Path, data: dict[str, Any]) -> None:
     """Write the certificate, all seals computed anew, as somebody who wants to deceive would."""
+    recorded = {name: value for name, value in data.items() if name in RECORDED}
     present = {name: digest((folder / name).read_bytes()) for name in data["seals"] if (folder / name).is_file()}
-    data = {**data, "seals": {**data["seals"], **present}}
+    data = {name: value for name, value in data.items() if name not in RECORDED} | {"recorded": recorded}
+    data["seals"] = {**data["seals"], **present}
     (folder / CERTIFICATE).write_bytes(canonical({**data, "sha256": digest(canonical(data))}))

@@ -164,7 +164,7 @@ def test_kill_leaves_nothing_that_looks_finished_and_the_next_run_succeeds(delay
     assert sorted(p.name for p in folder.iterdir()) == sorted(
         ["model.safetensors", "config.json", "target.json", "leaves.bin", "certificate.json"]
     )
-    assert json.loads((folder / "certificate.json").read_text())["level"] == 2
+    assert json.loads((folder / "certificate.json").read_text())["recorded"]["level"] == 2
 
 
 def test_a_failing_canary_refuses_the_float64_search_but_not_the_ball_rules(monkeypatch):

@@ -11,8 +11,8 @@ that the decoded output is the program's, for every input and at every position;
 What a folder claims is decided by the one file among `SUBJECTS` that its certificate seals, never by what else lies there.
 
 Every field is of one of two sorts. Those of `COMPARED` are part of the claim or of its evidence: `check` derives them again
-and refuses a better value than it finds. Those of `RECORDED` say how the files were made: nothing is derived from them, and
-they are printed as recorded only. A field of neither sort cannot be read (`Certificate.from_json`).
+and refuses a better value than it finds. Those of `RECORDED`, under the one key `recorded` of the file, say how the files
+were made: nothing is derived from them, and they are printed as recorded only. A field of neither sort cannot be read.
 
 `run_error` is a second claim, made only where the field is present: at every point of the box whose coordinates are
 numbers of the stored dtype, or at every sequence over the alphabet, a run in that dtype differs from T by at most this
@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 from typing import Any
@@ -45,7 +45,7 @@ from certiformer.kernel.files import (
 )
 from certiformer.kernel.numbers import exact
 
-FORMAT = "certiformer-certificate-1"
+FORMAT, EARLIER = "certiformer-certificate-2", "certiformer-certificate-1"
 SUBJECTS = (TARGET, PROGRAM, *DESCRIPTIONS)  # each says what a transformer does, in a kind of claim of its own
 MEANINGFUL = (*SUBJECTS, LEAVES, CIRCUIT, BASIS)  # files whose presence some reader takes for a part of a claim
 COMPARED = ("epsilon", "outcome", "seals", "upper", "lower", "witness", "proof", "run_error")
@@ -150,14 +150,14 @@ class Certificate:
 
     def to_bytes(self) -> bytes:
         """The canonical file, sealed by its own hash."""
-        data = {name.name: getattr(self, name.name) for name in fields(self)}
+        data = {name: getattr(self, name) for name in COMPARED}
         data["format"] = FORMAT
         data["outcome"] = self.outcome.value
-        data["assumptions"] = list(self.assumptions)
+        data["recorded"] = {name: getattr(self, name) for name in RECORDED} | {"assumptions": list(self.assumptions)}
         data["witness"] = None if self.witness is None else self.witness.to_json()
         data["proof"] = None if self.proof is None else steps.to_json(self.proof)
         if self.run_error is None:
-            del data["run_error"]  # absent, not null: a claim has one file, and files from before the field stay valid
+            del data["run_error"]  # absent, not null: a claim has one file
         data["sha256"] = digest(canonical(data))
         return canonical(data)
 
@@ -176,21 +176,27 @@ class Certificate:
     @staticmethod
     def from_json(data: Any) -> Certificate:
         """Read a certificate, refusing a broken seal, unknown fields and wrong types."""
-        names = {name.name for name in fields(Certificate)}
+        if isinstance(data, dict) and data.get("format") == EARLIER:
+            raise BadInput(
+                "this folder was made by an earlier version of certiformer; run the command that made it again"
+            )
         if not isinstance(data, dict) or data.get("format") != FORMAT:
             raise BadInput(f"certificate.json is not a certificate of the format {FORMAT}")
-        if set(data) | {"run_error"} != names | {"format", "sha256"}:
+        recorded = data.get("recorded")
+        if set(data) | {"run_error"} != {*COMPARED, "format", "recorded", "sha256"} or not isinstance(recorded, dict):
             raise BadInput("certificate.json lacks a field or has an unknown one")
+        if set(recorded) != set(RECORDED):
+            raise BadInput("certificate.json lacks a recorded field or has an unknown one")
         if data["sha256"] != digest(canonical({k: v for k, v in data.items() if k != "sha256"})):
             raise BadInput("certificate.json was changed after it was sealed: its hash does not match")
-        values = {name: data[name] for name in names if name in data}
+        values = {name: data[name] for name in COMPARED if name in data} | recorded
         values["outcome"] = _outcome(data["outcome"])
         values["witness"] = None if data["witness"] is None else Witness.from_json(data["witness"])
         values["proof"] = None if data["proof"] is None else steps.from_json(data["proof"])
-        for name in names & set(data):
-            if name not in (*COMPARED, *RECORDED) or not _well_formed(name, data[name]):
+        for name, value in (data | recorded).items():
+            if not _well_formed(name, value):
                 raise BadInput(f"the field {name} of certificate.json has the wrong type or size")
-        values["assumptions"] = tuple(data["assumptions"])
+        values["assumptions"] = tuple(recorded["assumptions"])
         return Certificate(**values)
 
 
