@@ -286,7 +286,7 @@ def test_imports_go_down(checkout):
         ("newcomer/__init__.py", "", "Layers"),
         ("checker/planted.py", "import numpy", "checker and axioms stand on"),
         ("kernel/planted.py", "import jax", "kernel needs"),
-        ("target/show.py", "import jax", "checker and axioms stand on"),
+        ("target/split.py", "import jax", "checker and axioms stand on"),
         ("theorem/planted.py", "import flint", "standard library only"),
         ("report/planted.py", "import jax", "report renders data"),
     ],

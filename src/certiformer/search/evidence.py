@@ -18,7 +18,7 @@ from certiformer.model import Transformer
 from certiformer.search.box_evidence import by_boxes
 from certiformer.search.case import Case, Evidence, Progress, Tree, raise_lower
 from certiformer.search.equal_tokens import architecture_limit, equal_token_points
-from certiformer.search.part_evidence import by_ridges, by_sum, by_units
+from certiformer.search.part_evidence import by_one_box, by_ridges, by_sum, by_units
 from certiformer.search.request import Options
 from certiformer.target import Target, Teacher
 from certiformer.verify import Falsifier
@@ -64,6 +64,8 @@ def collect(
         if options.rule in ("auto", "sum") and not tight:
             heads = isinstance(case.problem.left, Prototypes)
             tight = by_sum(case, found) if heads else by_units(case, found, falsifier, progress)
+        if options.rule == "auto" and not found.trees:
+            tight = by_one_box(case, found)
         low_dimension = target.domain.dimension <= MAX_BOX_DIMENSION or not found.trees
         if options.rule == "boxes" or (options.rule == "auto" and not tight and low_dimension):
             by_boxes(case, found, falsifier, checkpoint, progress)

@@ -10,10 +10,11 @@ from fractions import Fraction
 import numpy as np
 
 from certiformer.checker.rules import sum as sum_rule
-from certiformer.kernel.balls import decimal
+from certiformer.kernel.balls import ball, decimal
 from certiformer.kernel.numbers import decimal_text
-from certiformer.kernel.problem import Problem
+from certiformer.kernel.problem import Problem, error_upper
 from certiformer.kernel.refusal import Refused
+from certiformer.kernel.splits import LEAF, root
 from certiformer.kernel.steps import Boxes, Sum
 from certiformer.search.box_evidence import ROOM
 from certiformer.search.case import Case, Evidence, Progress, Tree, raise_lower, tight_goal
@@ -29,6 +30,17 @@ UNIT_ROOM = 1 + 1e-5
 UNIT_BOXES, UNIT_SECONDS, UNIT_TIGHT_SECONDS = 60_000, 30.0, 45.0
 SUM_ORDER = 4
 SUM_SECONDS = 15.0  # per term when the sum rule is only one of several; asked for by name it gets the whole budget
+
+
+def by_one_box(case: Case, found: Evidence) -> bool:
+    """The whole box as one leaf, in balls: float64 cannot close what differs by no more than its rounding."""
+    cell = root(case.problem.domain.dimension)
+    upper, _, singular = error_upper(case.problem, case.problem.domain.box(cell), 1)
+    if singular or not upper <= ball(case.epsilon):
+        return False
+    node = Boxes(decimal_text(case.epsilon, up=False), 1, 0, 1)
+    found.trees.append(Tree(node, bytes([LEAF]), Fraction(decimal(upper, up=True))))
+    return True
 
 
 def by_ridges(case: Case, found: Evidence, through: Program | None) -> bool:
