@@ -83,7 +83,9 @@ def state(folder: Path, *, hidden: bool) -> dict[str, str]:
         elif path.is_file() and "ledger.sqlite" not in name:
             content = path.read_bytes()
             if path.name == "certificate.json":
-                content = json.dumps({**json.loads(content), "seconds": None, "sha256": None}, sort_keys=True).encode()
+                certificate = {**json.loads(content), "sha256": None}
+                certificate["recorded"]["seconds"] = None
+                content = json.dumps(certificate, sort_keys=True).encode()
             found[name] = (
                 "" if path.name == "report.html" and "target.json" in os.listdir(path.parent) else _hash(content)
             )
