@@ -532,7 +532,7 @@ class Interval:
 def covers(rng: random.Random) -> str:
     """Trees cover their box; a bound that a function exceeds at a point of the box is never proved."""
     from certiformer.errors import BadInput
-    from certiformer.kernel import splits
+    from certiformer.kernel import cover as splits
     from certiformer.kernel.balls import BallDomain
 
     dimension = rng.choice((1, 2))
@@ -596,11 +596,10 @@ SHAPES = (  # of a small function of x and its largest absolute value on [-1, 1]
 def _proved(rng: random.Random, tree: bytes, end: tuple[Fraction, Fraction], bits: int) -> str:
     """A function on an interval whose largest value is known: bounds above it are proved, bounds below it never."""
     from certiformer.kernel.balls import BallDomain, ball
-    from certiformer.kernel.cover import prove_piece
+    from certiformer.kernel.cover import prove_piece, root
     from certiformer.kernel.problem import Problem, ProgramFunction
     from certiformer.kernel.programs import Program
     from certiformer.kernel.refusal import Refused
-    from certiformer.kernel.splits import root
 
     nodes, most = rng.choice(SHAPES)
     program = Program(1, tuple(map(tuple, nodes)), (len(nodes) - 1,))

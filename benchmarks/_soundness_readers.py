@@ -375,7 +375,8 @@ def formulas_read(rng: random.Random) -> str:
 
 def small_readers(rng: random.Random) -> str:
     """Numbers, split trees and JSON texts."""
-    from certiformer.kernel import files, numbers, splits
+    from certiformer.kernel import cover as splits
+    from certiformer.kernel import files, numbers
 
     kind = rng.choice(("number", "tree", "json", "deep tree"))
     if kind == "number":

@@ -15,10 +15,10 @@ import flint
 from flint import arb, fmpq, fmpz
 
 from certiformer.errors import BadInput
+from certiformer.kernel.cover import Cell
 from certiformer.kernel.numbers import decimal_text
 from certiformer.kernel.numbers import exact as exact
 from certiformer.kernel.programs import Program, fold
-from certiformer.kernel.splits import Cell
 
 PRECISION = 96  # bits; scores of size 1e5 keep 23 decimal digits
 SERIES = 32  # terms that power series of python-flint may have; its default of 10 would cut Taylor series silently

@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any
 
 from certiformer.errors import BadInput
-from certiformer.kernel import steps
+from certiformer.kernel import certificate as steps
 from certiformer.kernel.files import (
     BASIS,
     CERTIFICATE,

@@ -3,7 +3,7 @@
 Statement. Let a split tree bisect the domain into leaves. If on every leaf a Taylor form of A - B has all its values in
 [-bound, bound], then sup |A - B| <= bound on the domain.
 
-Proof. The leaves of a well-formed split tree cover the domain by construction (`kernel.splits`), each leaf is
+Proof. The leaves of a well-formed split tree cover the domain by construction (`kernel.cover`), each leaf is
 contained in the outward box on which the forms are computed, and forms contain the function (`kernel.taylor`). QED.
 
 A leaf whose form is slightly too wide is bisected further by the checker itself, at most `EXTRA` times: the recorded tree
@@ -21,11 +21,11 @@ from dataclasses import dataclass
 
 from flint import arb
 
-from certiformer.kernel import splits
+from certiformer.kernel import cover as splits
 from certiformer.kernel.balls import ZERO, ball, exact, larger, smaller
+from certiformer.kernel.cover import LEAF, Cell
 from certiformer.kernel.problem import Problem, error_upper
 from certiformer.kernel.refusal import Refused
-from certiformer.kernel.splits import LEAF, Cell
 from certiformer.kernel.taylor import MAX_ORDER, Form
 
 EXTRA = 5

@@ -24,8 +24,8 @@ from typing import Any, Protocol
 
 from certiformer.errors import BadInput
 from certiformer.kernel.files import TARGET, parse_json
-from certiformer.kernel.formula import constant_text, expression
 from certiformer.kernel.programs import MAX_CONSTANT_BITS, MAX_INPUTS, NAMED_CONSTANTS, Program, fits
+from certiformer.kernel.target import constant_text, expression
 
 FUNCTION, TEACHER, TABLE = "certiformer-target-2", "certiformer-teacher-2", "certiformer-table-1"
 SEQUENCES = ("certiformer-count-1", "certiformer-histogram-1", "certiformer-induction-1", "certiformer-sort-1")

@@ -17,8 +17,8 @@ from typing import Any
 from flint import arb, arb_mat
 
 from certiformer.errors import BadInput
-from certiformer.kernel.configuration import DTYPES, check_config, expected_shapes
 from certiformer.kernel.files import MAX_NUMBERS, parse_json
+from certiformer.kernel.weights import DTYPES, check_config, expected_shapes
 
 _WIDTHS = {"F64": 8, "F32": 4, "BF16": 2, "U8": 1}
 MAX_AXES = 8
