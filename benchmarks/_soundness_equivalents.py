@@ -62,14 +62,14 @@ EQUIVALENT: dict[tuple[str, str, str, str], str] = {
      "no. 2"): "refused anyway: the digits of both parts are counted one line below",
     ("programs.py", "rational", FIELD, "raise BadInput(f'{text!r} is not an exact rational constant') from Non"):
         "the kernel asks only for texts that were checked when they were read",
-    ("points.py", "bundles_of", ONE_OFF, "4 in if 4 * len(groups) > len(columns):"): SPEED,
-    ("points.py", "bundles_of", ONE_OFF, "4 * len(groups) > len(columns) in if 4 * len(groups) > len(columns):"): SPEED,
-    ("points.py", "bundles_of", FLIPPED, "4 * len(groups) > len(columns) in if 4 * len(groups) > len(columns):"): SPEED,
-    ("points.py", "FiniteProblem.error_lower", FIELD, "raise Refused('the recorded witness is not a row of the claim')"):
+    ("problem.py", "bundles_of", ONE_OFF, "4 in if 4 * len(groups) > len(columns):"): SPEED,
+    ("problem.py", "bundles_of", ONE_OFF, "4 * len(groups) > len(columns) in if 4 * len(groups) > len(columns):"): SPEED,
+    ("problem.py", "bundles_of", FLIPPED, "4 * len(groups) > len(columns) in if 4 * len(groups) > len(columns):"): SPEED,
+    ("problem.py", "FiniteProblem.error_lower", FIELD, "raise Refused('the recorded witness is not a row of the claim')"):
         ANYWAY,
-    ("points.py", "Bundle.add", FIELD, "raise Refused('a hidden unit of the transformer could not be enclosed'"):
+    ("problem.py", "Bundle.add", FIELD, "raise Refused('a hidden unit of the transformer could not be enclosed'"):
         "refused anyway: what is not finite stays so, and the outputs are looked at",
-    ("points.py", "PointNetwork.values", ONE_OFF, "1 in values[position] = node_value(node, values, table(1, "
+    ("problem.py", "PointNetwork.values", ONE_OFF, "1 in values[position] = node_value(node, values, table(1, "
      "0)) if bundles is"):
         "a table with more variables than a constant has",
     ("rules.py", "finite", FLIPPED, "number % 100 == 0 in if progress and number % 100 == 0:"): MESSAGE,
@@ -81,13 +81,13 @@ EQUIVALENT: dict[tuple[str, str, str, str], str] = {
      "about([(self.low(i), self.high(i)) for i in range(self.dimensio"): MESSAGE,
     ("numbers.py", "exact_text", ONE_OFF, "bottom > 1 in if bottom == 1 << bottom.bit_length() - 1 and bottom > 1:"):
         "n/2^0 is n: another text of the same number",
-    ("splits.py", "subtrees", ONE_OFF, "ends[start] - start <= largest in if tree[start] == LEAF or ends[start] "
+    ("cover.py", "subtrees", ONE_OFF, "ends[start] - start <= largest in if tree[start] == LEAF or ends[start] "
      "- start <= "
      "largest:"): "smaller pieces of the same tree",
-    ("steps.py", "to_json", DROPPED, "[to_json(child) for child in node.children] in data['children'] = "
+    ("certificate.py", "to_json", DROPPED, "[to_json(child) for child in node.children] in data['children'] = "
      "[to_json(child) for "
      "child in node.children]"): "it only writes, and what is written is read again before it is believed",
-    ("steps.py", "from_json", PAD, "depth + 1 in fields['children'] = tuple((from_json(child, depth + 1) for "
+    ("certificate.py", "from_json", PAD, "depth + 1 in fields['children'] = tuple((from_json(child, depth + 1) for "
      "child in f"):
         "how deeply a proof may be nested is a limit of memory; every step is still checked",
     ("workers.py", "prove_boxes", ONE_OFF, "1 in if workers == 1 or total < SMALL:"): SPEED,

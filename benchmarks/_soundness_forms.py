@@ -321,10 +321,9 @@ def network(rng: random.Random) -> str:
     from certiformer.errors import BadInput
     from certiformer.kernel.affine_softmax import as_prototypes
     from certiformer.kernel.balls import Box
-    from certiformer.kernel.configuration import check_config
     from certiformer.kernel.network import Network
     from certiformer.kernel.refusal import Refused
-    from certiformer.kernel.weights import Tensor
+    from certiformer.kernel.weights import Tensor, check_config
 
     model = draw_prototypes(rng) if rng.random() < 0.4 else draw_network(rng)
     config = check_config(model.config)
@@ -363,7 +362,7 @@ def network(rng: random.Random) -> str:
 
 def point(rng: random.Random) -> str:
     """A random transformer, read from its bytes, at one point: the ball contains the value, and not much else."""
-    from certiformer.kernel.points import PointNetwork
+    from certiformer.kernel.problem import PointNetwork
     from certiformer.kernel.refusal import Refused
     from certiformer.kernel.weights import read_model
 

@@ -11,8 +11,7 @@ from types import ModuleType
 
 import pytest
 
-from certiformer.kernel.certificate import Outcome
-from certiformer.kernel.steps import Node
+from certiformer.kernel.certificate import Node, Outcome
 from certiformer.theorem import BIBLIOGRAPHY, Entry, all_theorems
 from certiformer.theorem.registry import path_of_tests
 from certiformer.theorem.sections import parse_sections, section_faults

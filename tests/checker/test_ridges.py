@@ -14,11 +14,11 @@ from certiformer.construct.method import Shape
 from certiformer.errors import BadInput
 from certiformer.kernel.affine_softmax import as_prototypes
 from certiformer.kernel.balls import ZERO, BallDomain, Box, working_precision
+from certiformer.kernel.certificate import Outputs, Split
 from certiformer.kernel.network import Network
 from certiformer.kernel.problem import Problem, ProgramFunction, SelectedOutput
 from certiformer.kernel.refusal import Refused
 from certiformer.kernel.rules import prove
-from certiformer.kernel.steps import Outputs, Split
 from certiformer.kernel.taylor import value_ball
 from certiformer.kernel.twins import LIPSCHITZ
 from certiformer.kernel.units import units_of
@@ -196,8 +196,7 @@ def test_the_proved_bound_contains_sampled_errors_and_is_close(layout, activatio
 
 
 def _boxes(leaves: bytes):
-    from certiformer.kernel.cover import prove_piece
-    from certiformer.kernel.splits import root
+    from certiformer.kernel.cover import prove_piece, root
 
     def proved(node, problem, path, limit):
         tree = leaves[node.offset : node.offset + node.length]

@@ -11,12 +11,11 @@ from flint import arb
 
 from certiformer.kernel.affine_softmax import Head, Prototypes, as_prototypes
 from certiformer.kernel.balls import BallDomain, working_precision
-from certiformer.kernel.cover import prove_piece
+from certiformer.kernel.certificate import Boxes, Sum
+from certiformer.kernel.cover import prove_piece, root
 from certiformer.kernel.problem import Problem, ProgramFunction
 from certiformer.kernel.refusal import Refused
 from certiformer.kernel.rules import prove, subproblems
-from certiformer.kernel.splits import root
-from certiformer.kernel.steps import Boxes, Sum
 from certiformer.model import Transformer
 from certiformer.target import Target
 from certiformer.target.floating import as_jax

@@ -12,12 +12,11 @@ from certiformer.construct.gather_block import gather_transformer
 from certiformer.construct.method import Shape
 from certiformer.kernel import split as split_rule
 from certiformer.kernel.balls import ZERO, BallDomain, working_precision
-from certiformer.kernel.cover import prove_piece
+from certiformer.kernel.certificate import Boxes, Outputs, Split
+from certiformer.kernel.cover import prove_piece, root
 from certiformer.kernel.problem import Problem, ProgramFunction
 from certiformer.kernel.refusal import Refused
 from certiformer.kernel.rules import outputs, prove, subproblems
-from certiformer.kernel.splits import root
-from certiformer.kernel.steps import Boxes, Outputs, Split
 from certiformer.kernel.taylor import value_ball
 from certiformer.kernel.units import UnitSum
 from certiformer.model import Transformer

@@ -17,8 +17,8 @@ import pytest
 
 import certiformer
 from certiformer.isolation import KEPT, code_inside, environment
+from certiformer.kernel.certificate import Boxes
 from certiformer.kernel.check import check
-from certiformer.kernel.steps import Boxes
 from negative.forge import Run, grid_model, target_of, uniform_tree
 
 SOURCE = Path(certiformer.__file__).parents[1]

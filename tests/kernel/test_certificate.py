@@ -8,9 +8,8 @@ import random
 import pytest
 
 from certiformer.errors import BadInput
-from certiformer.kernel.certificate import RECORDED, Certificate, Outcome, Witness
+from certiformer.kernel.certificate import RECORDED, Boxes, Certificate, Outcome, Witness
 from certiformer.kernel.files import canonical, digest
-from certiformer.kernel.steps import Boxes
 
 SEALS = {"config.json": "0" * 64, "model.safetensors": "1" * 64}
 CERTIFICATE = Certificate(

@@ -18,11 +18,10 @@ from certiformer.errors import BadInput
 from certiformer.isolation import WORKER, command, environment
 from certiformer.kernel import workers
 from certiformer.kernel.balls import decimal
-from certiformer.kernel.certificate import Outcome
+from certiformer.kernel.certificate import Boxes, Outcome, Triangle
 from certiformer.kernel.check import check
 from certiformer.kernel.claim import read_claim
 from certiformer.kernel.files import read_files
-from certiformer.kernel.steps import Boxes, Triangle
 from certiformer.kernel.workers import send_files
 from certiformer.model import Attention, Block, Config, FeedForward, Heads, Input, Readout, Transformer
 from certiformer.target import parse_formula

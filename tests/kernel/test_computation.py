@@ -9,11 +9,10 @@ import pytest
 from certiformer.compiler.folder import computation_certificate
 from certiformer.compiler.machines import compile_machine
 from certiformer.compiler.machines.examples import busy_beaver
-from certiformer.kernel.certificate import Certificate, Outcome
+from certiformer.kernel.certificate import Certificate, Outcome, Theorem
 from certiformer.kernel.check import check
 from certiformer.kernel.computation import Finding, _require_stated
 from certiformer.kernel.refusal import Refused
-from certiformer.kernel.steps import Theorem
 
 
 @pytest.fixture(scope="module")

@@ -28,7 +28,7 @@ def made() -> Construction:
 
 
 def tensors(construction: Construction) -> dict[str, Tensor]:
-    from certiformer.kernel.configuration import expected_shapes
+    from certiformer.kernel.weights import expected_shapes
 
     stored = {}
     for name, shape in expected_shapes(construction.config).items():

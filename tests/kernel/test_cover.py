@@ -9,12 +9,11 @@ from flint import arb
 
 from certiformer.errors import BadInput
 from certiformer.kernel.balls import BallDomain, working_precision
-from certiformer.kernel.cover import EXTRA, Effort, prove_piece
+from certiformer.kernel.certificate import Boxes
+from certiformer.kernel.cover import EXTRA, LEAF, Effort, encode, prove_piece, root, subtrees
 from certiformer.kernel.problem import Problem, ProgramFunction
 from certiformer.kernel.refusal import Refused
 from certiformer.kernel.rules import prove
-from certiformer.kernel.splits import LEAF, encode, root, subtrees
-from certiformer.kernel.steps import Boxes
 from certiformer.kernel.taylor import MAX_ORDER, Form, table
 from certiformer.kernel.workers import _joined
 from certiformer.target import parse_domain, parse_formula

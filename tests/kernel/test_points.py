@@ -9,7 +9,7 @@ import pytest
 
 from certiformer.kernel.balls import Box, ball, working_precision
 from certiformer.kernel.network import Network
-from certiformer.kernel.points import FiniteProblem, PointNetwork
+from certiformer.kernel.problem import FiniteProblem, PointNetwork
 from certiformer.kernel.refusal import Refused
 from certiformer.kernel.rules import finite
 from certiformer.kernel.taylor import value_ball

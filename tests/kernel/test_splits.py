@@ -13,7 +13,7 @@ from math import prod
 import pytest
 
 from certiformer.errors import BadInput
-from certiformer.kernel.splits import LEAF, MAX_DEPTH, encode, halves, leaves, root, subtree_ends, subtrees
+from certiformer.kernel.cover import LEAF, MAX_DEPTH, encode, halves, leaves, root, subtree_ends, subtrees
 
 
 def random_tree(rng: random.Random, dimension: int, size: int) -> bytes:

@@ -8,8 +8,8 @@ import json
 import pytest
 
 from certiformer.errors import BadInput
+from certiformer.kernel.certificate import MAX_NESTING, Boxes, Sum, Theorem, Triangle, from_json, rules_used, to_json
 from certiformer.kernel.files import canonical
-from certiformer.kernel.steps import MAX_NESTING, Boxes, Sum, Theorem, Triangle, from_json, rules_used, to_json
 
 BOXES = Boxes("0.1", 4, 0, 3)
 THEOREM = Theorem("1/3", "voronoi_second_order", {"cells": [3, 4], "margin": 3, "sharpness": "1"})

@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 from certiformer.errors import BadInput
-from certiformer.kernel.configuration import check_config, expected_shapes
-from certiformer.kernel.weights import read_model, read_tensors
+from certiformer.kernel.weights import check_config, expected_shapes, read_model, read_tensors
 from certiformer.model import Attention, Block, Code, FeedForward, Heads, Norm, Readout, Transformer, tensor_specs
 from certiformer.model.store import tensors_to_bytes
 from checker.networks import network_of

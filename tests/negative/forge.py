@@ -19,11 +19,10 @@ import numpy as np
 from certiformer.axioms.grid import Grid
 from certiformer.construct.method import Task
 from certiformer.construct.voronoi import Plan, plan
-from certiformer.kernel.certificate import RECORDED, Certificate, Outcome
+from certiformer.kernel.certificate import RECORDED, Boxes, Certificate, Node, Outcome, Sum, to_json
 from certiformer.kernel.check import Verdict, check
+from certiformer.kernel.cover import encode, halves, root
 from certiformer.kernel.files import CERTIFICATE, CONFIG, LEAVES, MODEL, TARGET, canonical, digest
-from certiformer.kernel.splits import encode, halves, root
-from certiformer.kernel.steps import Boxes, Node, Sum, to_json
 from certiformer.model import Transformer
 from certiformer.model.store import from_bytes, tensors_to_bytes
 from certiformer.target import Target, any_target_to_text, parse_domain, parse_epsilon, parse_formula

@@ -11,8 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from certiformer.kernel.certificate import Outcome
-from certiformer.kernel.steps import Boxes, Sum, Theorem, Triangle, to_json
+from certiformer.kernel.certificate import Boxes, Outcome, Sum, Theorem, Triangle, to_json
 from certiformer.model import Transformer
 from certiformer.target import Target, parse_formula
 from certiformer.target.trace import trace

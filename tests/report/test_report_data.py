@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from certiformer import report, search
-from certiformer.kernel.certificate import Outcome
-from certiformer.kernel.splits import encode, halves, leaves, root
-from certiformer.kernel.steps import Boxes, Sum
+from certiformer.kernel.certificate import Boxes, Outcome, Sum
+from certiformer.kernel.cover import encode, halves, leaves, root
 from certiformer.search.report_data import report_data
 from certiformer.search.report_pictures import depths, leaf_depths
 

@@ -11,9 +11,8 @@ import certiformer
 from certiformer.kernel import cover
 from certiformer.kernel.certificate import Outcome
 from certiformer.kernel.check import check_files
-from certiformer.kernel.cover import Effort
+from certiformer.kernel.cover import LEAF, Effort
 from certiformer.kernel.files import read_files
-from certiformer.kernel.splits import LEAF
 from certiformer.search import box_evidence, evidence
 from certiformer.verify.bounder import CompiledBounder
 

@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 from certiformer.errors import BadInput
-from certiformer.kernel.certificate import Outcome, Witness
+from certiformer.kernel.certificate import Finite, Outcome, Theorem, Triangle, Witness
 from certiformer.kernel.check import check
-from certiformer.kernel.steps import Finite, Theorem, Triangle
 from certiformer.model import (
     Attention,
     Block,

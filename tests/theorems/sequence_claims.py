@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 
 from certiformer.kernel.balls import working_precision
-from certiformer.kernel.points import FiniteProblem, PointNetwork
+from certiformer.kernel.problem import FiniteProblem, PointNetwork
 from certiformer.kernel.weights import read_model
 from certiformer.model import Config, Transformer
 from certiformer.model.store import tensors_to_bytes

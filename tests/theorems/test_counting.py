@@ -13,7 +13,7 @@ from certiformer.axioms import exact_count
 from certiformer.construct.counting import counting_network, symmetric_network
 from certiformer.construct.table_units import interpolated
 from certiformer.errors import BadInput
-from certiformer.kernel.steps import Theorem
+from certiformer.kernel.certificate import Theorem
 from certiformer.model import Transformer
 from certiformer.target import CountMap
 from theorems.sequence_claims import problem_of

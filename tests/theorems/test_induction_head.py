@@ -8,7 +8,7 @@ import pytest
 from certiformer.axioms import exact_induction
 from certiformer.construct.induction_head import GAP, induction_network
 from certiformer.errors import BadInput
-from certiformer.kernel.steps import Theorem
+from certiformer.kernel.certificate import Theorem
 from certiformer.model import Transformer
 from certiformer.rasp.library.oracles import induction
 from certiformer.target import InductionMap

@@ -16,10 +16,10 @@ from certiformer.axioms.korovkin_ridges import Grid, Slopes, operator_ridges, pr
 from certiformer.construct.korovkin import plan
 from certiformer.construct.method import Construction, Shape, Task
 from certiformer.kernel.balls import BallDomain, working_precision
+from certiformer.kernel.certificate import Theorem
 from certiformer.kernel.problem import Problem, ProgramFunction
 from certiformer.kernel.refusal import Refused
 from certiformer.kernel.rules import prove
-from certiformer.kernel.steps import Theorem
 from certiformer.model import Transformer
 from certiformer.target import Target
 from checker.networks import network_of, point_box

@@ -7,7 +7,7 @@ import pytest
 
 from certiformer.axioms import exact_count
 from certiformer.construct.majority import majority_network, majority_values
-from certiformer.kernel.steps import Theorem
+from certiformer.kernel.certificate import Theorem
 from certiformer.model import Transformer
 from certiformer.target import CountMap
 from theorems.sequence_claims import problem_of

@@ -18,10 +18,10 @@ from certiformer.checker.margin.walk import Walk, Weights
 from certiformer.errors import BadInput
 from certiformer.kernel.certificate import Certificate
 from certiformer.kernel.check import check
-from certiformer.kernel.configuration import DTYPES
 from certiformer.kernel.files import CERTIFICATE, CIRCUIT, CONFIG, MODEL, PROGRAM, canonical
 from certiformer.kernel.meanings.rasp import read_program
 from certiformer.kernel.refusal import Refused
+from certiformer.kernel.weights import DTYPES
 from certiformer.rasp.graph_file import graph_from_text
 from certiformer.rasp.graph_run import GraphRunner
 from certiformer.rasp.value import identity
@@ -326,7 +326,7 @@ def test_a_resealed_folder_with_other_weights_is_refused(tmp_path):
 def test_a_certificate_cannot_claim_otherwise(tmp_path):
     from dataclasses import replace
 
-    from certiformer.kernel.steps import Finite, Margin
+    from certiformer.kernel.certificate import Finite, Margin
 
     model = built("hist", 4)
     contents = folder_of(model, tmp_path / "run")
@@ -347,7 +347,7 @@ def test_a_certificate_cannot_claim_otherwise(tmp_path):
 def test_a_proof_by_margin_of_a_box_is_refused(tmp_path):
     from dataclasses import replace
 
-    from certiformer.kernel.steps import Margin
+    from certiformer.kernel.certificate import Margin
     from negative.forge import theorem_run
 
     folder = theorem_run("sin(x1)", "[0,1]", "0.1").write(tmp_path / "run")

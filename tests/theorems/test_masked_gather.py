@@ -136,8 +136,7 @@ def under_a_window():
 
 def accepted(problem, tree):
     """What the checker proves for a tree of ridges; its leaves lie in one line each."""
-    from certiformer.kernel.cover import prove_piece
-    from certiformer.kernel.splits import root
+    from certiformer.kernel.cover import prove_piece, root
 
     def boxes(node, part, _, limit):
         piece = tree.leaves[node.offset : node.offset + node.length]

@@ -77,7 +77,7 @@ def test_an_epsilon_beyond_float64_is_refused():
 def test_a_changed_weight_is_seen_by_the_proof():
     """Negative control: the error is measured on the stored weights, not assumed."""
 
-    from certiformer.kernel.points import FiniteProblem, PointNetwork
+    from certiformer.kernel.problem import FiniteProblem, PointNetwork
     from certiformer.kernel.weights import read_model
     from certiformer.model import Transformer
     from certiformer.model.store import tensors_to_bytes

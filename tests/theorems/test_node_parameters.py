@@ -28,9 +28,9 @@ from certiformer.checker.rules.perturbation import IdealHead
 from certiformer.kernel.affine_softmax import Head, Prototypes
 from certiformer.kernel.axioms import axiom
 from certiformer.kernel.balls import ZERO, BallDomain, ball, working_precision
+from certiformer.kernel.certificate import Theorem
 from certiformer.kernel.problem import Problem, ProgramFunction
 from certiformer.kernel.refusal import Refused
-from certiformer.kernel.steps import Theorem
 from certiformer.target import Target
 from negative.forge import target_of
 from theorems.test_voronoi_first_order import dense_points, largest_error

@@ -10,8 +10,8 @@ from certiformer.compiler.driver import compile_program
 from certiformer.construct.parity import parity_network, parity_values
 from certiformer.construct.selector_width import inverse_units
 from certiformer.errors import BadInput
+from certiformer.kernel.certificate import Theorem
 from certiformer.kernel.rounding.runs import letters_error
-from certiformer.kernel.steps import Theorem
 from certiformer.model import Transformer
 from certiformer.rasp.library import catalogue
 from certiformer.target import CountMap

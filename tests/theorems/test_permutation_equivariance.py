@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from certiformer.expressivity.permutation_equivariance import COLUMNS_ALIKE, is_equivariant
-from certiformer.kernel.points import PointNetwork
+from certiformer.kernel.problem import PointNetwork
 from certiformer.kernel.weights import read_model
 from certiformer.model import (
     Attention,

@@ -11,9 +11,9 @@ from flint import arb, fmpq
 
 from certiformer.axioms.piecewise_linear import check, largest_gap
 from certiformer.kernel.balls import BallDomain, working_precision
+from certiformer.kernel.certificate import Theorem
 from certiformer.kernel.problem import Problem, ProgramFunction
 from certiformer.kernel.refusal import Refused
-from certiformer.kernel.steps import Theorem
 from certiformer.kernel.units import Unit, UnitSum
 from certiformer.target import parse_domain, parse_formula
 

@@ -13,10 +13,9 @@ from certiformer.construct.pooled_order_statistics import error_bound, pooled_lo
 from certiformer.errors import BadInput
 from certiformer.expressivity.permutation_equivariance import is_equivariant
 from certiformer.kernel.balls import BallDomain
-from certiformer.kernel.cover import prove_piece
+from certiformer.kernel.cover import prove_piece, root
 from certiformer.kernel.problem import Problem, ProgramFunction
 from certiformer.kernel.refusal import Refused
-from certiformer.kernel.splits import root
 from certiformer.model import Transformer
 from certiformer.verify import Budget, FloatDomain, search
 from certiformer.verify.ball_bounder import BallBounder

@@ -11,9 +11,9 @@ import pytest
 from certiformer.construct.exact_gather import plan
 from certiformer.construct.method import Shape, Task
 from certiformer.kernel.balls import working_precision
+from certiformer.kernel.certificate import Boxes
 from certiformer.kernel.refusal import Refused
 from certiformer.kernel.rules import prove
-from certiformer.kernel.steps import Boxes
 from certiformer.model import Transformer
 from negative.forge import target_of
 from theorems.test_exact_gather import corners, largest_error, one_leaf, problem_of

@@ -10,7 +10,7 @@ import pytest
 from certiformer.errors import BadInput
 from certiformer.expressivity.position_matrix_reaches_positions import position_error, position_matrix_head
 from certiformer.expressivity.relative_bias_not_universal import equal_tokens_stay_equal, position_target, spread_bound
-from certiformer.kernel.points import PointNetwork
+from certiformer.kernel.problem import PointNetwork
 from certiformer.kernel.weights import read_model
 from certiformer.model.store import tensors_to_bytes
 

@@ -17,8 +17,7 @@ from certiformer.expressivity.relative_bias_not_universal import (
     spread_bound,
 )
 from certiformer.kernel.balls import BallDomain
-from certiformer.kernel.points import PointNetwork
-from certiformer.kernel.problem import Problem, ProgramFunction
+from certiformer.kernel.problem import PointNetwork, Problem, ProgramFunction
 from certiformer.kernel.weights import read_model
 from certiformer.model import Attention, Block, Code, Config, FeedForward, Heads, Input, Norm, Readout, Transformer
 from certiformer.model.store import tensors_to_bytes

@@ -11,7 +11,7 @@ import pytest
 from certiformer.axioms import exact_width
 from certiformer.compiler.driver import compile_program
 from certiformer.construct.selector_width import histogram_network, inverse_units, sharpness, start_weight
-from certiformer.kernel.steps import Theorem
+from certiformer.kernel.certificate import Theorem
 from certiformer.model import Transformer
 from certiformer.rasp.library import catalogue
 from certiformer.target import WidthMap

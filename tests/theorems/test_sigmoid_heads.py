@@ -17,10 +17,10 @@ from certiformer.axioms.sigmoid_knots import Knots, ProfileBounds, ridge_sum
 from certiformer.construct.method import Construction, Task
 from certiformer.construct.sigmoid_heads import Plan, plan, sigmoid_transformer
 from certiformer.kernel.balls import BallDomain, working_precision
+from certiformer.kernel.certificate import Theorem
 from certiformer.kernel.problem import Problem
 from certiformer.kernel.refusal import Refused
 from certiformer.kernel.rules import prove
-from certiformer.kernel.steps import Theorem
 from certiformer.model import Transformer
 from certiformer.target import Target, parse_formula
 from negative.forge import Run, judged, reseal, target_of

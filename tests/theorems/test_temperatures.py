@@ -18,10 +18,10 @@ from certiformer.construct import temperatures
 from certiformer.construct.method import Size, Task
 from certiformer.kernel.affine_softmax import as_prototypes
 from certiformer.kernel.balls import BallDomain, working_precision
+from certiformer.kernel.certificate import Theorem
 from certiformer.kernel.problem import Problem, ProgramFunction
 from certiformer.kernel.refusal import Refused
 from certiformer.kernel.rules import prove
-from certiformer.kernel.steps import Theorem
 from certiformer.model import Transformer
 from certiformer.target import Target, parse_domain, parse_formula
 from checker.networks import exact, network_of

@@ -14,10 +14,10 @@ from certiformer.axioms.jets import DerivativeBounds
 from certiformer.axioms.voronoi_first_order import apriori
 from certiformer.kernel.affine_softmax import as_prototypes
 from certiformer.kernel.balls import BallDomain, working_precision
+from certiformer.kernel.certificate import Theorem
 from certiformer.kernel.problem import Problem, ProgramFunction
 from certiformer.kernel.refusal import Refused
 from certiformer.kernel.rules import prove
-from certiformer.kernel.steps import Theorem
 from certiformer.model import Transformer
 from certiformer.target import Target
 from checker.networks import exact, network_of

@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from certiformer.kernel.splits import leaves
+from certiformer.kernel.cover import leaves
 from certiformer.verify import SplitTree
 
 

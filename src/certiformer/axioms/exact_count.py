@@ -53,10 +53,10 @@ from flint import arb
 
 from certiformer.axioms.relu_readout import ReluReadout, hull_of
 from certiformer.kernel.balls import ONE, ZERO, larger
+from certiformer.kernel.certificate import Theorem as TheoremNode
 from certiformer.kernel.meanings.sequence_maps import CountMap
-from certiformer.kernel.points import FiniteProblem, PointNetwork
+from certiformer.kernel.problem import FiniteProblem, PointNetwork
 from certiformer.kernel.refusal import Refused
-from certiformer.kernel.steps import Theorem as TheoremNode
 
 THEOREM = {
     "id": "axioms.exact_count",

@@ -59,10 +59,10 @@ from dataclasses import dataclass
 from flint import arb, arb_mat
 
 from certiformer.kernel.balls import INFINITY, ONE, ZERO, ball, exact, larger, largest, smaller
+from certiformer.kernel.certificate import Theorem as TheoremNode
 from certiformer.kernel.meanings.sequence_maps import InductionMap
-from certiformer.kernel.points import FiniteProblem, PointNetwork
+from certiformer.kernel.problem import FiniteProblem, PointNetwork
 from certiformer.kernel.refusal import Refused
-from certiformer.kernel.steps import Theorem as TheoremNode
 from certiformer.kernel.stream import absolute
 
 THEOREM = {

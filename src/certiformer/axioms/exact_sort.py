@@ -57,10 +57,10 @@ from __future__ import annotations
 from flint import arb, arb_mat
 
 from certiformer.kernel.balls import ONE, ZERO, larger, largest
+from certiformer.kernel.certificate import Theorem as TheoremNode
 from certiformer.kernel.meanings.sequence_maps import SortMap
-from certiformer.kernel.points import FiniteProblem, PointNetwork
+from certiformer.kernel.problem import FiniteProblem, PointNetwork
 from certiformer.kernel.refusal import Refused
-from certiformer.kernel.steps import Theorem as TheoremNode
 
 THEOREM = {
     "id": "axioms.exact_sort",

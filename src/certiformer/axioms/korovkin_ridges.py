@@ -98,10 +98,10 @@ from certiformer.axioms.cosine_ridges import (
 from certiformer.axioms.grid import partition
 from certiformer.axioms.jets import jets
 from certiformer.kernel.balls import ZERO, BallDomain, ConstantAlgebra, about, hull, larger, largest, smaller
+from certiformer.kernel.certificate import Theorem as TheoremNode
 from certiformer.kernel.problem import Problem, ProgramFunction, select
 from certiformer.kernel.programs import Program, fold
 from certiformer.kernel.refusal import Refused
-from certiformer.kernel.steps import Theorem as TheoremNode
 from certiformer.kernel.units import Unit, Units, units_of
 
 THEOREM = {

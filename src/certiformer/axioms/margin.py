@@ -69,9 +69,9 @@ Tests
 from __future__ import annotations
 
 from certiformer.checker.margin.prove import MarginReport, prove_margin
+from certiformer.kernel.certificate import Margin
 from certiformer.kernel.claim import ProgramClaim
 from certiformer.kernel.refusal import Refused
-from certiformer.kernel.steps import Margin
 
 THEOREM = {
     "id": "axioms.margin",

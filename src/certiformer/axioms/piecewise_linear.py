@@ -54,10 +54,10 @@ from flint import arb
 
 from certiformer.kernel import taylor
 from certiformer.kernel.balls import HALF, ZERO, Box, larger
+from certiformer.kernel.certificate import Theorem as TheoremNode
 from certiformer.kernel.problem import Problem
 from certiformer.kernel.refusal import Refused
 from certiformer.kernel.rules import stated_bound
-from certiformer.kernel.steps import Theorem as TheoremNode
 from certiformer.kernel.taylor import MAX_ORDER, Form
 from certiformer.kernel.units import UnitSum
 

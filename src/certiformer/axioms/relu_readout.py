@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from flint import arb, arb_mat
 
 from certiformer.kernel.balls import ZERO
-from certiformer.kernel.points import Bundle, PointNetwork
+from certiformer.kernel.problem import Bundle, PointNetwork
 from certiformer.kernel.refusal import Refused
 
 _FFN = "blocks.0.ffn"

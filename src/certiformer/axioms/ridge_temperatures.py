@@ -59,9 +59,9 @@ from certiformer.axioms.temperatures import Temperatures
 from certiformer.checker.rules.perturbation import IdealHead, charge_heads, registers_only
 from certiformer.kernel.affine_softmax import Prototypes
 from certiformer.kernel.balls import ZERO, BallDomain, ball, largest
+from certiformer.kernel.certificate import Theorem as TheoremNode
 from certiformer.kernel.problem import Problem, ProgramFunction
 from certiformer.kernel.refusal import Refused
-from certiformer.kernel.steps import Theorem as TheoremNode
 
 THEOREM = {
     "id": "axioms.ridge_temperatures",

@@ -85,11 +85,11 @@ from certiformer.axioms.jets import DerivativeBounds
 from certiformer.axioms.shifted_lattice import ShiftedLattice, Unit
 from certiformer.axioms.sink_heads import Affine, Block, Vector, others
 from certiformer.kernel.balls import HALF, ONE, ZERO, BallDomain, Box, ConstantAlgebra, ball, larger, largest
+from certiformer.kernel.certificate import Theorem as TheoremNode
 from certiformer.kernel.network import Network
 from certiformer.kernel.problem import Problem, ProgramFunction
 from certiformer.kernel.programs import Program, fold
 from certiformer.kernel.refusal import Refused
-from certiformer.kernel.steps import Theorem as TheoremNode
 
 THEOREM = {
     "id": "axioms.shifted_grids",

@@ -75,10 +75,10 @@ from certiformer.axioms.grid import Grid, partition
 from certiformer.axioms.temperature_moments import MAX_HEADS, MAX_ORDER, combined_moments, output_weights
 from certiformer.checker.rules.perturbation import IdealHead, charge_heads, registers_only
 from certiformer.kernel.balls import ONE, ZERO, BallDomain, ConstantAlgebra, largest
+from certiformer.kernel.certificate import Theorem as TheoremNode
 from certiformer.kernel.problem import Problem, ProgramFunction
 from certiformer.kernel.programs import Program, fold
 from certiformer.kernel.refusal import Refused
-from certiformer.kernel.steps import Theorem as TheoremNode
 from certiformer.kernel.taylor import table
 
 THEOREM = {

@@ -58,10 +58,10 @@ from certiformer.axioms.grid_theorem import prove_on_grid
 from certiformer.axioms.jets import DerivativeBounds
 from certiformer.axioms.lattice import first_order_moment
 from certiformer.kernel.balls import ZERO, BallDomain, ConstantAlgebra
+from certiformer.kernel.certificate import Theorem as TheoremNode
 from certiformer.kernel.problem import Problem
 from certiformer.kernel.programs import Program, fold
 from certiformer.kernel.refusal import Refused
-from certiformer.kernel.steps import Theorem as TheoremNode
 
 THEOREM = {
     "id": "axioms.voronoi_first_order",

@@ -99,7 +99,7 @@ def _compiled(verdict: Verdict, program: bool, options: Options, seconds: float,
 
 
 def _rules(verdict: Verdict) -> list[str]:
-    from certiformer.kernel.steps import rules_used
+    from certiformer.kernel.certificate import rules_used
 
     proof = None if verdict.claim is None else verdict.claim.certificate.proof
     return [] if proof is None else rules_used(proof)

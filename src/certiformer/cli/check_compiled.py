@@ -67,9 +67,8 @@ def describe(verdict: Verdict, directory: str, seconds: float, ran: dict[str, An
 
 
 def _rule(directory: str) -> str:
-    from certiformer.kernel.certificate import Certificate
+    from certiformer.kernel.certificate import Certificate, Theorem
     from certiformer.kernel.files import CERTIFICATE, read_bytes
-    from certiformer.kernel.steps import Theorem
 
     proof = Certificate.from_bytes(read_bytes(Path(directory) / CERTIFICATE)).proof
     return f"theorem {proof.id}" if isinstance(proof, Theorem) else "margin"

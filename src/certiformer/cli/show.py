@@ -82,10 +82,9 @@ def _shown(options: Options, terminal: Terminal) -> int:
 
 def read_facts(directory: str) -> dict[str, Any]:
     """Everything `show` says, as JSON data; nothing is verified beyond the shape of the files."""
-    from certiformer.kernel.certificate import read_certificate
+    from certiformer.kernel.certificate import read_certificate, rules_used
+    from certiformer.kernel.cover import LEAF
     from certiformer.kernel.files import CONFIG, LEAVES, MODEL, TARGET, read_bytes
-    from certiformer.kernel.splits import LEAF
-    from certiformer.kernel.steps import rules_used
     from certiformer.kernel.weights import read_model
     from certiformer.report import NOT_CLAIMED, NOT_CLAIMED_OF_ROWS, verdict
     from certiformer.target import FiniteTarget, any_target_from_text, sentence_of

@@ -19,10 +19,9 @@ import numpy as np
 from certiformer.disk import Workplace, claimed, put_folder, recover
 from certiformer.errors import BadInput
 from certiformer.kernel.axioms import AXIOMS, axiom
-from certiformer.kernel.certificate import Certificate, Outcome
+from certiformer.kernel.certificate import Certificate, Outcome, Theorem
 from certiformer.kernel.files import AUTOMATON, CERTIFICATE, CONFIG, GATES, LEARNER, MACHINE, MODEL, digest, read_bytes
 from certiformer.kernel.refusal import Refused
-from certiformer.kernel.steps import Theorem
 from certiformer.model.config import Config
 from certiformer.model.tensor_file import arrays_to_bytes
 

@@ -63,12 +63,12 @@ from certiformer.construct.gather_block import gather_transformer
 from certiformer.construct.method import Construction, Layout, Size, Task
 from certiformer.kernel.affine_softmax import as_prototypes
 from certiformer.kernel.balls import BallDomain, working_precision
+from certiformer.kernel.certificate import Boxes
+from certiformer.kernel.cover import LEAF, root
 from certiformer.kernel.network import Network
 from certiformer.kernel.numbers import decimal_text
 from certiformer.kernel.problem import Problem, ProgramFunction, error_upper
 from certiformer.kernel.refusal import Refused
-from certiformer.kernel.splits import LEAF, root
-from certiformer.kernel.steps import Boxes
 from certiformer.kernel.weights import read_model
 from certiformer.model import Transformer
 from certiformer.model.store import tensors_to_bytes

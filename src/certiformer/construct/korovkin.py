@@ -27,10 +27,10 @@ from certiformer.construct.cosine_profile import Bent, Profile, float_profiles, 
 from certiformer.construct.gather_block import gather_size, gather_transformer
 from certiformer.construct.method import Construction, Size, Task, with_layout
 from certiformer.kernel.balls import BallDomain, decimal, working_precision
+from certiformer.kernel.certificate import Theorem as TheoremNode
 from certiformer.kernel.network import Network
 from certiformer.kernel.problem import Problem, ProgramFunction
 from certiformer.kernel.refusal import Refused
-from certiformer.kernel.steps import Theorem as TheoremNode
 from certiformer.kernel.weights import read_model
 from certiformer.model.store import tensors_to_bytes
 from certiformer.target import Program

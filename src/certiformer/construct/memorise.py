@@ -62,7 +62,7 @@ from certiformer.construct.key_head import Projection, key_transformer, projecti
 from certiformer.errors import BadInput
 from certiformer.kernel.balls import working_precision
 from certiformer.kernel.certificate import Witness
-from certiformer.kernel.points import FiniteProblem, PointNetwork
+from certiformer.kernel.problem import FiniteProblem, PointNetwork
 from certiformer.kernel.refusal import Refused
 from certiformer.kernel.weights import read_model
 from certiformer.model import Transformer

@@ -71,7 +71,7 @@ from certiformer.construct.key_function import Units, fit
 from certiformer.errors import BadInput
 from certiformer.expressivity.softmax_contextual import Context, context, contextual_head
 from certiformer.kernel.balls import working_precision
-from certiformer.kernel.points import FiniteProblem, PointNetwork
+from certiformer.kernel.problem import FiniteProblem, PointNetwork
 from certiformer.kernel.refusal import Refused
 from certiformer.kernel.rules import finite
 from certiformer.kernel.weights import read_model

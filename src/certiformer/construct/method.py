@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import Any, Literal, Protocol
 
 from certiformer.errors import BadInput
-from certiformer.kernel.steps import Node
+from certiformer.kernel.certificate import Node
 from certiformer.model import Transformer
 from certiformer.target import Program, Target
 

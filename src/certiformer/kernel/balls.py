@@ -18,13 +18,14 @@ from certiformer.errors import BadInput
 from certiformer.kernel.numbers import decimal_text
 from certiformer.kernel.numbers import exact as exact
 from certiformer.kernel.programs import Program, fold
-from certiformer.kernel.splits import Cell
 
 PRECISION = 96  # bits; scores of size 1e5 keep 23 decimal digits
 SERIES = 32  # terms that power series of python-flint may have; its default of 10 would cut Taylor series silently
 
 ZERO, ONE, HALF = arb(0), arb(1), arb(fmpq(1, 2))
 INFINITY = arb.pos_inf()
+
+Cell = tuple[tuple[int, int], ...]  # per axis (m, k): the interval a + (b - a) [k, k + 1] / 2^m
 
 
 def working_precision() -> Any:

@@ -21,15 +21,13 @@ from certiformer.errors import MALFORMED, BadInput
 from certiformer.isolation import code_inside
 from certiformer.kernel.axioms import axiom
 from certiformer.kernel.balls import ZERO, Box, ball, decimal, exact, larger
-from certiformer.kernel.certificate import Certificate, Outcome, Witness, certificate_in
+from certiformer.kernel.certificate import Boxes, Certificate, Outcome, Witness, certificate_in
 from certiformer.kernel.claim import Claim, ProgramClaim, read_claim
 from certiformer.kernel.cover import CHECK, Effort
 from certiformer.kernel.files import CERTIFICATE, DESCRIPTIONS, read_files
-from certiformer.kernel.points import FiniteProblem
-from certiformer.kernel.problem import Problem
+from certiformer.kernel.problem import FiniteProblem, Problem
 from certiformer.kernel.refusal import Refused
 from certiformer.kernel.rules import prove, prove_finite, stated_bound
-from certiformer.kernel.steps import Boxes
 from certiformer.kernel.taylor import bounds
 from certiformer.kernel.workers import prove_boxes
 

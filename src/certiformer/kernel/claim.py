@@ -17,8 +17,7 @@ from certiformer.kernel.certificate import Certificate, certificate_in
 from certiformer.kernel.files import BASIS, CIRCUIT, CONFIG, LEAVES, MODEL, PROGRAM, TARGET, digest
 from certiformer.kernel.network import Network
 from certiformer.kernel.numbers import exact_text, positive
-from certiformer.kernel.points import FiniteProblem, PointNetwork
-from certiformer.kernel.problem import Function, Problem, ProgramFunction
+from certiformer.kernel.problem import FiniteProblem, Function, PointNetwork, Problem, ProgramFunction
 from certiformer.kernel.refusal import Refused
 from certiformer.kernel.target import FunctionOnBox, Meaning, TeacherOnBox, read_target
 from certiformer.kernel.weights import Tensor, read_model

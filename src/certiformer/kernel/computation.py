@@ -18,13 +18,12 @@ from typing import Any
 from certiformer.errors import BadInput
 from certiformer.kernel.axioms import AXIOMS, axiom
 from certiformer.kernel.balls import exact
-from certiformer.kernel.certificate import Certificate, Outcome, certificate_in
+from certiformer.kernel.certificate import Certificate, Outcome, Theorem, certificate_in
 from certiformer.kernel.check import Verdict, claims_nothing, nothing_claimed, require_absent
 from certiformer.kernel.claim import content
 from certiformer.kernel.files import CONFIG, DESCRIPTIONS, MODEL, digest, read_files
 from certiformer.kernel.numbers import decimal_text
 from certiformer.kernel.refusal import Refused
-from certiformer.kernel.steps import Theorem
 
 Files = Mapping[str, bytes]
 

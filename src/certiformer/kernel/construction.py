@@ -10,9 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from certiformer.errors import BadInput
-from certiformer.kernel.configuration import FORMAT
 from certiformer.kernel.refusal import Refused
-from certiformer.kernel.weights import Tensor
+from certiformer.kernel.weights import FORMAT, Tensor
 
 Entries = Sequence[tuple[int, int, float]]  # (row, column, weight)
 Head = tuple[Entries, Entries, Entries, Entries]  # query, key, value, output

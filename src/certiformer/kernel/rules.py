@@ -16,13 +16,7 @@ from flint import arb
 from certiformer.errors import BadInput
 from certiformer.kernel.axioms import axiom
 from certiformer.kernel.balls import ZERO, ball, larger
-from certiformer.kernel.numbers import positive
-from certiformer.kernel.points import FiniteProblem
-from certiformer.kernel.problem import Problem, select
-from certiformer.kernel.programs import Program
-from certiformer.kernel.refusal import Refused
-from certiformer.kernel.split import split
-from certiformer.kernel.steps import (
+from certiformer.kernel.certificate import (
     Boxes,
     Finite,
     Inner,
@@ -34,6 +28,11 @@ from certiformer.kernel.steps import (
     Triangle,
     rule_name,
 )
+from certiformer.kernel.numbers import positive
+from certiformer.kernel.problem import FiniteProblem, Problem, select
+from certiformer.kernel.programs import Program
+from certiformer.kernel.refusal import Refused
+from certiformer.kernel.split import split
 
 BoxProver = Callable[[Boxes, Problem, tuple[int, ...], arb], arb]
 MAX_ROWS = 1_000_000

@@ -33,10 +33,10 @@ from flint import arb
 
 from certiformer.errors import BadInput
 from certiformer.kernel.balls import ZERO, BallDomain, ball, exact
+from certiformer.kernel.certificate import Split
 from certiformer.kernel.problem import Problem, ProgramFunction
 from certiformer.kernel.programs import NAMED_CONSTANTS, Program, fold, rational
 from certiformer.kernel.refusal import Refused
-from certiformer.kernel.steps import Split
 from certiformer.kernel.units import LIPSCHITZ, Unit, UnitSum, units_of
 
 Combination = dict[int, Fraction]  # atoms, by number, with their coefficients; atom 0 is the number one

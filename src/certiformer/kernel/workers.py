@@ -22,14 +22,12 @@ from flint import arb
 from certiformer.errors import BadInput
 from certiformer.isolation import WORKER, command, environment
 from certiformer.kernel.balls import largest
+from certiformer.kernel.certificate import Boxes, Inner
 from certiformer.kernel.claim import Claim, read_claim
-from certiformer.kernel.cover import CHECK, Effort, prove_piece
-from certiformer.kernel.points import FiniteProblem
-from certiformer.kernel.problem import Problem
+from certiformer.kernel.cover import CHECK, LEAF, Effort, prove_piece, root, subtree_ends, subtrees
+from certiformer.kernel.problem import FiniteProblem, Problem
 from certiformer.kernel.refusal import Refused
 from certiformer.kernel.rules import stated_bound, subproblems
-from certiformer.kernel.splits import LEAF, root, subtree_ends, subtrees
-from certiformer.kernel.steps import Boxes, Inner
 
 SMALL = 400  # leaves: below this, starting processes costs more than it saves
 MAX_WORKERS = 64

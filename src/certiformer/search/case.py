@@ -16,12 +16,11 @@ import numpy as np
 
 from certiformer.kernel.affine_softmax import as_prototypes
 from certiformer.kernel.balls import BallDomain, decimal, working_precision
-from certiformer.kernel.certificate import Witness
+from certiformer.kernel.certificate import Boxes, Inner, Node, Split, Witness
 from certiformer.kernel.check import error_lower
 from certiformer.kernel.network import Network
 from certiformer.kernel.problem import Problem, ProgramFunction
 from certiformer.kernel.refusal import Refused
-from certiformer.kernel.steps import Boxes, Inner, Node, Split
 from certiformer.kernel.weights import read_model
 from certiformer.model import Transformer
 from certiformer.model.store import tensors_to_bytes

@@ -11,14 +11,13 @@ from pathlib import Path
 from certiformer.construct.memorise import Progress
 from certiformer.disk import Workplace
 from certiformer.kernel.balls import decimal, working_precision
-from certiformer.kernel.certificate import Certificate, Outcome, Witness
+from certiformer.kernel.certificate import Certificate, Node, Outcome, Witness
 from certiformer.kernel.check import check, error_lower
 from certiformer.kernel.files import canonical, digest
 from certiformer.kernel.network import Network
-from certiformer.kernel.points import FiniteProblem, PointNetwork
+from certiformer.kernel.problem import FiniteProblem, PointNetwork
 from certiformer.kernel.refusal import Refused
 from certiformer.kernel.rounding.runs import letters_error
-from certiformer.kernel.steps import Node
 from certiformer.kernel.weights import read_model
 from certiformer.model import Transformer
 from certiformer.model.store import tensors_to_bytes

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from certiformer.kernel.steps import Theorem, rule_name
+from certiformer.kernel.certificate import Theorem, rule_name
 from certiformer.search.report_data import sizes
 from certiformer.search.run import Run
 from certiformer.target import sentence_of

@@ -11,11 +11,11 @@ import numpy as np
 
 from certiformer.checker.rules import sum as sum_rule
 from certiformer.kernel.balls import ball, decimal
+from certiformer.kernel.certificate import Boxes, Sum
+from certiformer.kernel.cover import LEAF, root
 from certiformer.kernel.numbers import decimal_text
 from certiformer.kernel.problem import Problem, error_upper
 from certiformer.kernel.refusal import Refused
-from certiformer.kernel.splits import LEAF, root
-from certiformer.kernel.steps import Boxes, Sum
 from certiformer.search.box_evidence import ROOM
 from certiformer.search.case import Case, Evidence, Progress, Tree, raise_lower, tight_goal
 from certiformer.search.ridge_proof import prove_by_ridges

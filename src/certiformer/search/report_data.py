@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from certiformer.errors import BadInput
-from certiformer.kernel.splits import LEAF
-from certiformer.kernel.steps import Boxes, Node, Theorem, rule_name
+from certiformer.kernel.certificate import Boxes, Node, Theorem, rule_name
+from certiformer.kernel.cover import LEAF
 from certiformer.model import Transformer
 from certiformer.model.store import tensors_to_bytes
 from certiformer.search.report_attention import attention_picture

@@ -17,9 +17,9 @@ import numpy as np
 from jaxtyping import Float
 
 from certiformer.kernel.balls import BallDomain, working_precision
+from certiformer.kernel.certificate import Boxes, Node, Outputs, Split, Sum, Triangle
+from certiformer.kernel.cover import LEAF, subtree_ends
 from certiformer.kernel.numbers import decimal_text
-from certiformer.kernel.splits import LEAF, subtree_ends
-from certiformer.kernel.steps import Boxes, Node, Outputs, Split, Sum, Triangle
 from certiformer.model import Transformer
 from certiformer.search.request import teacher_model
 from certiformer.search.run import Run

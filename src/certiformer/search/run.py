@@ -13,10 +13,9 @@ from jaxtyping import ArrayLike, Float, Num
 from certiformer._version import __version__
 from certiformer.disk import recover
 from certiformer.errors import BadInput
-from certiformer.kernel.certificate import Certificate, Outcome
+from certiformer.kernel.certificate import Certificate, Outcome, rules_used
 from certiformer.kernel.files import CERTIFICATE, CONFIG, LEAVES, MODEL, TARGET, read_bytes
 from certiformer.kernel.numbers import json_number
-from certiformer.kernel.steps import rules_used
 from certiformer.model import Transformer, from_bytes
 from certiformer.target import Target, Teacher, any_target_from_text, formula
 from certiformer.target.anything import epsilon_text, place_of

@@ -14,10 +14,10 @@ from itertools import product
 from flint import arb
 
 from certiformer.kernel.balls import HALF, ZERO, Box
+from certiformer.kernel.certificate import Split
 from certiformer.kernel.problem import Problem, ProgramFunction
 from certiformer.kernel.refusal import Refused
 from certiformer.kernel.split import split
-from certiformer.kernel.steps import Split
 from certiformer.kernel.units import Unit, Units, units_of
 from certiformer.target import Builder, Program, additive_split, fold
 

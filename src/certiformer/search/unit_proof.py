@@ -18,12 +18,12 @@ from scipy.special import erf
 
 from certiformer.construct.program_values import as_numpy
 from certiformer.kernel.balls import decimal
+from certiformer.kernel.certificate import Boxes, Node, Outputs, Split
 from certiformer.kernel.numbers import decimal_text
 from certiformer.kernel.problem import Problem, ProgramFunction
 from certiformer.kernel.refusal import Refused
 from certiformer.kernel.rules import outputs
 from certiformer.kernel.split import split
-from certiformer.kernel.steps import Boxes, Node, Outputs, Split
 from certiformer.kernel.units import UnitSum
 from certiformer.search.ridge_proof import RidgeProof
 from certiformer.search.split_proposal import by_groups

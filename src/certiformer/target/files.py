@@ -11,10 +11,9 @@ import json
 
 from certiformer.errors import BadInput
 from certiformer.kernel import target as kernel
-from certiformer.kernel.formula import expression
 from certiformer.kernel.meanings.description import canonical_text
 from certiformer.kernel.meanings.sequence_maps import SequenceMap
-from certiformer.kernel.target import Table
+from certiformer.kernel.target import Table, expression
 from certiformer.target.domain import Domain, Target
 from certiformer.target.teacher import Teacher
 from certiformer.target.tokens import MAX_TEXT

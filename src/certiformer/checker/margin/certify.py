@@ -6,9 +6,8 @@ from collections.abc import Mapping
 
 from certiformer._version import __version__
 from certiformer.checker.margin.prove import MarginReport
-from certiformer.kernel.certificate import Certificate, Outcome
+from certiformer.kernel.certificate import Certificate, Margin, Outcome
 from certiformer.kernel.files import CIRCUIT, CONFIG, MODEL, PROGRAM, digest
-from certiformer.kernel.steps import Margin
 
 ASSUMPTIONS = (
     "real arithmetic: none",

@@ -85,7 +85,7 @@ def prove_margin(
 ) -> MarginReport:
     """Prove that the transformer computes the program, or raise `Refused` (or `BadInput` for files that are none).
 
-    `config` must have passed `kernel.configuration`. `dtype`: another one than the stored one is possible when it holds
+    `config` must have passed `kernel.weights`. `dtype`: another one than the stored one is possible when it holds
     every weight exactly.
     """
     working_precision()

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from certiformer.compiler.room import require_room
-from certiformer.kernel.configuration import expected_shapes
 from certiformer.kernel.construction import Construction
+from certiformer.kernel.weights import expected_shapes
 from certiformer.model.config import Config
 
 

@@ -26,6 +26,7 @@ from flint import arb, arb_mat
 from certiformer.kernel import stream, taylor
 from certiformer.kernel.balls import INFINITY, ZERO, BallDomain, Box, ball, exact, largest, working_precision
 from certiformer.kernel.claim import Claim
+from certiformer.kernel.cover import Cell, halves, root
 from certiformer.kernel.files import CONFIG, MODEL
 from certiformer.kernel.forward import point_stream
 from certiformer.kernel.meanings.sequence_maps import SequenceMap
@@ -36,7 +37,6 @@ from certiformer.kernel.rounding import operations
 from certiformer.kernel.rounding.formats import Format, NoBound, format_of
 from certiformer.kernel.rounding.operations import Rounded, exact_values
 from certiformer.kernel.rounding.walk import Kept, Walk
-from certiformer.kernel.splits import Cell, halves, root
 from certiformer.kernel.stream import Stream
 from certiformer.kernel.weights import read_model
 

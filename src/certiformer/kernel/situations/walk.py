@@ -13,14 +13,13 @@ from typing import Any
 from flint import arb
 
 from certiformer.kernel.balls import larger, smaller, working_precision
-from certiformer.kernel.configuration import expected_shapes
 from certiformer.kernel.refusal import Refused
 from certiformer.kernel.situations.cells import EMPTY, Content, Contents, Form, Meaning
 from certiformer.kernel.situations.heads import ROW, Projections, column, fetched
 from certiformer.kernel.situations.numbers import UNIT, Number, Run, fixed, gathered, sure, term
 from certiformer.kernel.situations.plan import Held, Step
 from certiformer.kernel.situations.units import Sublayer
-from certiformer.kernel.weights import Tensor
+from certiformer.kernel.weights import Tensor, expected_shapes
 
 TOKEN = "token"
 WIDENINGS = 4  # how often what is assumed before a pass is widened by what was found after it
