@@ -6,7 +6,7 @@ Numbers are exact decimal or rational text. `sha256` seals the other files and t
 that nothing was changed by accident: whether the claim holds is what the checker decides, from the files.
 
 In the folder of a compiled program (`program.json` and `circuit.json` instead of `target.json` and leaves) the claim is
-that the decoded output is the program's, for every input and at every position; epsilon is 0 (see the rule *margin*).
+that the decoded output is the program's, for every input and at every position; epsilon is 0 (see the rule *situations*).
 
 What a folder claims is decided by the one file among `SUBJECTS` that its certificate seals, never by what else lies there.
 

@@ -12,7 +12,7 @@ and B the target f. `bound` is exact decimal text, parsed as a rational by whoev
 | `split`    | units and B both split into parts along few directions; a child each; bounds add  |
 | `outputs`  | one child for every output; the largest bound counts                              |
 | `finite`   | the domain is a list of rows: A is evaluated at every one of them                 |
-| `margin`   | B is a program; every decoded output of A is its value, with room for all errors   |
+| `situations` | B is a program; every decoded output of A is its value, with room for all errors |
 """
 
 from __future__ import annotations
@@ -91,14 +91,14 @@ class Finite:
 
 
 @dataclass(frozen=True)
-class Margin:
+class Situations:
     """A compiled program: errors are carried from sub-layer to sub-layer for all inputs, and decoding removes them."""
 
     bound: str
 
 
 Inner = Triangle | Sum | Outputs | Split
-Node = Boxes | Theorem | Finite | Margin | Inner
+Node = Boxes | Theorem | Finite | Situations | Inner
 
 _RULES = {
     "boxes": Boxes,
@@ -108,7 +108,7 @@ _RULES = {
     "sum": Sum,
     "outputs": Outputs,
     "split": Split,
-    "margin": Margin,
+    "situations": Situations,
 }
 _NAMES = {kind: name for name, kind in _RULES.items()}
 MAX_NESTING = 20
