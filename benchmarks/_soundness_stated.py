@@ -129,12 +129,12 @@ def _proof(rng: random.Random, certificate: dict, files: Files) -> str:
     if kind == "none":
         certificate["proof"] = None
     elif kind == "rule":
-        names = ("finite", "margin", "boxes", "triangle", "sum", "outputs", "ridges", "lemma")
+        names = ("finite", "situations", "boxes", "triangle", "sum", "outputs", "ridges", "lemma")
         proof["rule"] = rng.choice([name for name in names if name != proof["rule"]])
     elif kind == "theorem":
         if "id" not in proof:
             return ""
-        proof["id"] = rng.choice(("os", "../os", "exact_gather_", "margins", "axioms.margin", ""))
+        proof["id"] = rng.choice(("os", "../os", "exact_gather_", "margins", "axioms.situations", ""))
     elif kind == "more":
         proof["more"] = 1
     else:

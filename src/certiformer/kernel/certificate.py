@@ -6,7 +6,7 @@ Numbers are exact decimal or rational text. `sha256` seals the other files and t
 that nothing was changed by accident: whether the claim holds is what the checker decides, from the files.
 
 In the folder of a compiled program (`program.json` and `circuit.json` instead of `target.json` and leaves) the claim is
-that the decoded output is the program's, for every input and at every position; epsilon is 0 (see the rule *margin*).
+that the decoded output is the program's, for every input and at every position; epsilon is 0 (see the rule *situations*).
 
 What a folder claims is decided by the one file among `SUBJECTS` that its certificate seals, never by what else lies there.
 
@@ -30,7 +30,7 @@ transformer T and B the target f.
 | `split`    | units and B both split into parts along few directions; a child each; bounds add  |
 | `outputs`  | one child for every output; the largest bound counts                              |
 | `finite`   | the domain is a list of rows: A is evaluated at every one of them                 |
-| `margin`   | B is a program; every decoded output of A is its value, with room for all errors   |
+| `situations` | B is a program; every decoded output of A is its value, with room for all errors |
 """
 
 from __future__ import annotations
@@ -127,14 +127,14 @@ class Finite:
 
 
 @dataclass(frozen=True)
-class Margin:
+class Situations:
     """A compiled program: errors are carried from sub-layer to sub-layer for all inputs, and decoding removes them."""
 
     bound: str
 
 
 Inner = Triangle | Sum | Outputs | Split
-Node = Boxes | Theorem | Finite | Margin | Inner
+Node = Boxes | Theorem | Finite | Situations | Inner
 
 _RULES = {
     "boxes": Boxes,
@@ -144,7 +144,7 @@ _RULES = {
     "sum": Sum,
     "outputs": Outputs,
     "split": Split,
-    "margin": Margin,
+    "situations": Situations,
 }
 _NAMES = {kind: name for name, kind in _RULES.items()}
 MAX_NESTING = 20
