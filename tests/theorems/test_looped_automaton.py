@@ -8,7 +8,7 @@ import pytest
 from certiformer.kernel.refusal import Refused
 from certiformer.kernel.situations.automata import looped_automaton
 from compiler.automata.random_automata import random_automaton
-from theorems.automaton_rule import DOWN, HEAD, PROVE, changed, stored
+from theorems.automaton_rule import DOWN, HEAD, PROVE, WRONG, changed, stored
 from theorems.automaton_rule import folder as folder
 from theorems.automaton_rule import (
     test_a_better_claim_than_proved_is_refused as test_a_better_claim_than_proved_is_refused,
@@ -54,7 +54,7 @@ def test_one_thing_too_many_is_refused(form):
         (target,) = np.flatnonzero(down[0])
         down[:2, target + 1 if target in (0, 6) else target - 1] = down[:2, target]
 
-    with pytest.raises(Refused):
+    with pytest.raises(Refused, match=WRONG):
         PROVE[form](automaton, config, changed(tensors, DOWN, twice))
 
 

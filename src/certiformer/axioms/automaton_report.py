@@ -22,16 +22,15 @@ NOT_CLAIMED = (
 
 @dataclass(frozen=True)
 class Report:
-    """What was proved: the automaton, the longest word, the type of a run, the largest share of a wrong row, the
-    smallest
-    distance of what a head brings from a threshold (None where there is no threshold), and how many situations were run."""
+    """What was proved: the automaton, the longest word, the type of a run, the largest share of a wrong row, how far what
+    a head brings stays from thresholds (None where there is none), and how many situations were run."""
 
     automaton: Automaton
     length: int
     dtype: str
     leak: arb
     margin: arb | None
-    situations: int
+    cases: int
 
 
 def report_of(automaton: Automaton, length: int, walk: Walk) -> Report:
@@ -51,15 +50,16 @@ def claim(automaton: Automaton, length: int, how: str, dtype: str) -> str:
     )
 
 
-def finding(report: Report) -> Finding:
+def finding(report: Report, how: str = "") -> Finding:
     """The reason and the numbers of the certificate."""
     if report.margin is None or not report.margin > 0:
         raise Refused("what the head brings may be on either side of a threshold")
     margin, leak = decimal(report.margin, up=False), decimal(report.leak, up=True)
     power = frexp(float(report.leak))[1]  # the leak is below 2^power
+    how = how or f"all {report.cases:,} situations of a row were run through the stored weights;"
     reason = (
-        f"all {report.situations:,} situations of a row were run through the stored weights; what the head brings stays"
-        f" {margin} away from the thresholds, and a wrong row gets a share of less than 2^{power}"
+        f"{how} what the head brings stays {margin} away from the thresholds, and a wrong row gets a share of less than"
+        f" 2^{power}"
     )
     sizes = {"length": report.length, "states": len(report.automaton.states), "symbols": len(report.automaton.symbols)}
-    return Finding(reason, {**sizes, "margin": margin, "leak": leak})
+    return Finding(reason, {**sizes, "margin": margin, "leak": leak}, cases=report.cases)

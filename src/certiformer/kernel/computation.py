@@ -34,12 +34,14 @@ class Finding:
 
     Among the parameters, `margin` (decimal text) is how far the proof is from failing and may be stated smaller; any other
     decimal text is an upper bound and may be stated larger; whole numbers are stated as they are. `bound` is decimal text:
-    how far an output may be from what is described, 0 where the claim is exactness.
+    how far an output may be from what is described, 0 where the claim is exactness. `cases`: how many situations were gone
+    through, 0 where the proof has no such number.
     """
 
     reason: str
     parameters: Mapping[str, int | str] = field(default_factory=dict)
     bound: str = "0"
+    cases: int = 0
 
 
 def check_computation(directory: str | Path) -> Verdict:

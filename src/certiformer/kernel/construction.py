@@ -13,9 +13,10 @@ from certiformer.errors import BadInput
 from certiformer.kernel.refusal import Refused
 from certiformer.kernel.weights import FORMAT, Tensor
 
+Row = Mapping[int, float]  # numbers by coordinate
 Entries = Sequence[tuple[int, int, float]]  # (row, column, weight)
 Head = tuple[Entries, Entries, Entries, Entries]  # query, key, value, output
-Unit = tuple[Mapping[int, float], float, Mapping[int, float]]  # what is read, bias, what is added
+Unit = tuple[Row, float, Row]  # what is read, bias, what is added
 MAX_ENTRIES = 2_000_000  # nonzero weights
 
 
@@ -25,14 +26,16 @@ class Construction:
     `read` maps every output to a coordinate and a factor, `registers` and `bias` map coordinates to numbers.
     """
 
+    mask = "none"
+
     def __init__(
         self,
         kind: str,
         sizes: tuple[int, int, int],
         read: Sequence[tuple[int, float]],
         token: int,
-        bias: Mapping[int, float] | None = None,
-        registers: Sequence[Mapping[int, float]] = (),
+        bias: Row | None = None,
+        registers: Sequence[Row] = (),
     ) -> None:
         self.kind, self._made, (tokens, inputs, width) = kind, 0, sizes
         self.config: dict[str, Any] = {
@@ -54,6 +57,30 @@ class Construction:
         if registers:
             self.entries["registers"] = {(r, c): w for r, row in enumerate(registers) for c, w in row.items()}
 
+    @classmethod
+    def of_rows(
+        cls,
+        kind: str,
+        width: int,
+        embed: Sequence[Row],
+        codes: Sequence[Row],
+        read: Sequence[Row],
+        bias: Row | None = None,
+        registers: Sequence[Row] = (),
+    ) -> Construction:
+        """One with a causal mask that reads numbered tokens and is read at every row; the numbers of every token, every
+        row and every output by coordinate, and the bias by output."""
+        made = cls(kind, (len(codes), 1, width), (), 0, None, registers)
+        source = {"kind": "ids", "tokens": len(codes), "vocabulary": len(embed)}
+        made.config |= {"input": source, "code": {"kind": "table"}, "readout": {"kind": "all"}, "outputs": len(read)}
+        made.mask = "causal"
+        made.entries = {name: entries for name, entries in made.entries.items() if name == "registers"}
+        made.entries["embed.weight"] = {(n, c): w for n, row in enumerate(embed) for c, w in row.items()}
+        made.entries["code.table"] = {(n, c): w for n, row in enumerate(codes) for c, w in row.items()}
+        made.entries["readout.weight"] = {(c, n): w for n, row in enumerate(read) for c, w in row.items()}
+        made.entries["readout.bias"] = {(n,): w for n, w in (bias or {}).items()}
+        return made
+
     def block(self) -> None:
         """Begin the next block."""
         self.config["blocks"].append({"attention": None, "ffn": None, "norm": None})
@@ -62,7 +89,7 @@ class Construction:
         """A group of heads of the block."""
         block = self.config["blocks"][-1]
         if block["attention"] is None:
-            rest = {"bias": False, "scale": "unit", "mask": "none", "score_bias": "none", "residual": True}
+            rest = {"bias": False, "scale": "unit", "mask": self.mask, "score_bias": "none", "residual": True}
             block["attention"] = {"kind": self.kind, "heads": [], **rest}
         groups, count = block["attention"]["heads"], 0
         name = f"blocks.{len(self.config['blocks']) - 1}.attention.groups.{len(groups)}"
@@ -129,6 +156,16 @@ def _offset(shape: tuple[int, ...], index: tuple[int, ...]) -> int:
 def copy(source: int, count: int, to: int = 0, factor: float = 1.0) -> list[tuple[int, int, float]]:
     """`count` entries along a diagonal."""
     return [(source + i, to + i, factor) for i in range(count)]
+
+
+def step(slot: int, threshold: int, to: int) -> list[Unit]:
+    """Two units that add exactly 1 where `slot` has reached the threshold up to 1/4, exactly 0 where it is 3/4 below."""
+    return [({slot: 1.0}, 0.75 - threshold, {to: 2.0}), ({slot: 1.0}, 0.25 - threshold, {to: -2.0})]
+
+
+def cleared(coordinate: int) -> Unit:
+    """h - max(h, 0) = 0 for h that is not negative."""
+    return ({coordinate: 1.0}, 0.0, {coordinate: -1.0})
 
 
 def eraser(coordinates: Sequence[int]) -> list[Unit]:

@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Float
 
 from certiformer.axioms.in_context_gradient import construction, output_weights, run_bound
-from certiformer.compiler.incontext.dense import dense
+from certiformer.compiler.dense import dense
 from certiformer.compiler.incontext.determined import require_box, require_determined
 from certiformer.compiler.incontext.request import Request
 from certiformer.compiler.incontext.schedule import chebyshev, in_type

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Float
 
 from certiformer.axioms.in_context_relu import construction
-from certiformer.compiler.incontext.dense import dense
+from certiformer.compiler.dense import dense
 from certiformer.kernel.meanings.relu_learner import ReluLearner
 from certiformer.model.config import Config
 

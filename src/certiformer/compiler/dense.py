@@ -12,9 +12,13 @@ from certiformer.model.config import Config
 
 def dense(made: Construction, advice: str) -> tuple[Config, dict[str, np.ndarray]]:
     """Configuration and tensors; `advice` says what makes a transformer smaller that has no room."""
-    config = require_room(Config.from_json(made.config), advice)
+    return require_room(Config.from_json(made.config), advice), arrays(made)
+
+
+def arrays(made: Construction) -> dict[str, np.ndarray]:
+    """The tensors."""
     tensors = {name: np.zeros(shape) for name, shape in expected_shapes(made.config).items()}
     for name, entries in made.entries.items():
         for index, weight in entries.items():
             tensors[name][index] = weight
-    return config, tensors
+    return tensors
