@@ -7,6 +7,7 @@ may not outgrow; an entry goes when it is no longer needed, and the table goes w
 from __future__ import annotations
 
 import ast
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -52,6 +53,7 @@ TODAY: dict[str, int] = {
 }
 
 
+@cache
 def imported(path: Path, package: Path) -> set[Path]:
     """The modules of the package that a module imports, inside functions too, with the packages on the way."""
     names: set[str] = set()
