@@ -61,12 +61,12 @@ class Peak:
             return Fraction(int(mantissa)) * Fraction(2) ** int(exponent)
 
 
-_points: dict[tuple, np.ndarray] = {}
+_points: dict[str, np.ndarray] = {}
 
 
-def box_points(domain: list[list[str]]) -> np.ndarray:
+def box_points(domain: list[list]) -> np.ndarray:
     """Points to look at: a grid with the corners, and random ones; all doubles inside the box."""
-    key = tuple(map(tuple, domain))
+    key = json.dumps(domain)
     if key not in _points:
         with precisely():
             ends = [(float(end(low).upper()), float(end(high).lower())) for low, high in domain]

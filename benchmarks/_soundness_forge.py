@@ -338,10 +338,17 @@ def bend_target(rng: random.Random, raw: bytes) -> bytes:
         axis = rng.choice(target["domain"])
         side = rng.randrange(2)
         reach = Fraction(rng.choice((-1, 1)), 10 ** rng.randint(0, 6)) * (1 if side else -1)
-        axis[side] = f"{axis[side]}+{decimal(abs(reach), 8)}" if reach > 0 else f"{axis[side]}-{decimal(abs(reach), 8)}"
+        axis[side] = moved_end(axis[side], reach)
     else:
         bend_formula(rng, target["program"])
     return compact(target)
+
+
+def moved_end(end: str | list, reach: Fraction) -> str | list:
+    """The end of an interval moved by a rational."""
+    if isinstance(end, str):
+        return str(Fraction(end) + reach)
+    return [*end, ["const", str(reach)], ["add", len(end) - 1, len(end)]]
 
 
 def bend_formula(rng: random.Random, program: dict) -> None:
