@@ -145,8 +145,11 @@ class Model:
 
     @property
     def rational(self) -> bool:
-        """Whether every number of a run is a rational one."""
+        """Whether every number of a run is a rational one, and none of them has more digits than a ball."""
         config = self.config
+        kinds = [block["attention"]["kind"] for block in config["blocks"] if block["attention"]]
+        if config["loops"] * sum(kind in ("linear", "relu") for kind in kinds) > 3:  # each triples the digits
+            return False
         if config["code"]["kind"] not in ("none", "one-hot", "table"):
             return False
         for block in config["blocks"]:

@@ -200,9 +200,9 @@ def rasp_program(rng: random.Random) -> Tried:
     from certiformer.compiled import compile as compile_program
 
     vocabulary = rng.choice(((0, 1), (0, 1, 2), (1, 2), (False, 1, 2), (-1, 2), (True, 2, 0)))
-    tree = draw_tree(rng, rng.randint(1, 4))
+    tree = draw_tree(rng, rng.choice((1, 2, 2, 3, 3, 4)))
     compiled = compile_program(
-        as_expression(tree), vocabulary, rng.randint(1, 3), dtype=rng.choice(("float32", "float64", "auto"))
+        as_expression(tree), vocabulary, rng.choice((1, 2, 2, 3)), dtype=rng.choice(("float32", "float64", "auto"))
     )
     files = {**compiled.files, "certificate.json": compiled.certificate.to_bytes()}
     if not compiled.certified:
