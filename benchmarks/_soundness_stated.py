@@ -186,7 +186,9 @@ def _seals(rng: random.Random, certificate: dict, files: Files) -> str:
 
 def _run_error(rng: random.Random, certificate: dict, files: Files) -> str:
     """A bound of runs that is none; seldom one far too good, which some kinds refuse after seconds only."""
-    certificate["run_error"] = rng.choice(("1e-300", "0") if rng.random() < 0.01 else ("-1", "-1e-9", None, 1, "x", "nan"))
+    certificate["run_error"] = rng.choice(
+        ("1e-300", "0") if rng.random() < 0.01 else ("-1", "-1e-9", None, 1, "x", "nan")
+    )
     return f"a run errs by {certificate['run_error']}"
 
 

@@ -272,6 +272,7 @@ def row(result) -> dict:
 def table(report: dict) -> str:
     """The report for people."""
     names = ("trials", "false", "last rule", "overstated", "accepted", "honest", "honest refused", "crashed")
+
     def line(kind: str, numbers: list[int], seconds: float) -> str:
         each = 1000 * seconds / max(numbers[0], 1)
         return f"{kind:20}" + "".join(f"{number:>15,}" for number in numbers) + f"{each:>10.2f}"
