@@ -39,13 +39,13 @@ def _sequence(word: str, alphabet: int, tokens: int) -> Maker:
     return make
 
 
-def _program(name: str, length: int, dtype: str = "float32", causal: bool = False) -> Maker:
+def _program(name: str, length: int, dtype: str = "float32", causal: bool = False, letters: int = 3) -> Maker:
     def make(out: Path) -> object:
         from certiformer.compiled import compile as compile_program
         from certiformer.rasp.library import catalogue
 
         entry = catalogue()[name]
-        vocabulary = list(entry.vocab)[:3]
+        vocabulary = list(entry.vocab)[:letters]
         return compile_program(entry.make(), vocabulary, length, causal, dtype, name=name).save(out)
 
     return make
@@ -59,6 +59,11 @@ transitions = [
   ["B", "0", "1", "L", "A"], ["B", "1", "0", "R", "H"],
 ]
 """
+SMALL_MACHINE = """blank = "0"
+start = "A"
+halt = ["H"]
+transitions = [["A", "0", "1", "R", "A"], ["A", "1", "0", "L", "H"]]
+"""
 AUTOMATON = """alphabet = ["a", "b"]
 states = ["p", "q", "r"]
 start = "p"
@@ -66,6 +71,12 @@ accept = ["r"]
 transitions = [
   ["p", "a", "q"], ["p", "b", "p"], ["q", "a", "q"], ["q", "b", "r"], ["r", "a", "p"], ["r", "b", "r"],
 ]
+"""
+SMALL_AUTOMATON = """alphabet = ["a", "b"]
+states = ["p", "q"]
+start = "p"
+accept = ["q"]
+transitions = [["p", "a", "q"], ["p", "b", "p"], ["q", "a", "q"], ["q", "b", "p"]]
 """
 CIRCUIT = """inputs = ["a", "b", "c"]
 outputs = ["carry", "sum"]
@@ -79,19 +90,18 @@ def _machine(form: str) -> Maker:
         from certiformer.compiler.machines import ChainOfThought, EncoderDecoder, compile_machine
         from certiformer.compiler.machines.file import parse_machine
 
-        machine = parse_machine(MACHINE)
         if form == "looped":
-            return compile_machine(machine, 8).save(out)
-        return (ChainOfThought if form == "thought" else EncoderDecoder)(machine, 8, 2).save(out)
+            return compile_machine(parse_machine(SMALL_MACHINE), 5).save(out)
+        return (ChainOfThought if form == "thought" else EncoderDecoder)(parse_machine(MACHINE), 6, 2).save(out)
 
     return make
 
 
-def _automaton(form: str) -> Maker:
+def _automaton(form: str, length: int, source: str = AUTOMATON) -> Maker:
     def make(out: Path) -> object:
         from certiformer.compiler.automata import compile_automaton, parse_automaton
 
-        return compile_automaton(parse_automaton(AUTOMATON), 4, form).save(out)
+        return compile_automaton(parse_automaton(source), length, form).save(out)
 
     return make
 
@@ -114,24 +124,24 @@ def _learner(**request) -> Maker:
 
 
 BASES: dict[str, Maker] = {
-    "boxes": _build("sin(x1)", "[0,2*pi]", "0.3", method="voronoi", rule="boxes"),
-    "boxes2": _build("sin(x1*x2)", "[0,1]^2", "0.3", method="voronoi", rule="boxes"),
-    "sum": _build("sin(x1)+sin(x2)", "[0,2*pi]^2", "0.6", method="voronoi", rule="sum"),
+    "boxes": _build("sin(x1)", "[0,2*pi]", "0.4", method="voronoi", rule="boxes"),
+    "boxes2": _build("sin(x1*x2)", "[0,1]^2", "0.5", method="voronoi", rule="boxes"),
+    "sum": _build("sin(x1)+x2**2/2", "[0,1]^2", "0.7", method="voronoi", rule="sum"),
     "voronoi": _build("sin(x1)", "[0,2*pi]", "0.2", method="voronoi", rule="theorem"),
     "voronoi2": _build("x1*x2", "[0,1]^2", "0.2", method="voronoi", rule="theorem"),
     "first-order": _build("abs(x1-0.3)", "[0,1]", "0.2", method="voronoi", rule="theorem"),
     "ridge": _build("sin(x1)", "[0,2*pi]", "0.1", method="ridge"),
     "ridge2": _build("abs(x1-x2)+x1", "[0,1]^2", "0.05", method="ridge"),
     "outputs": _build("[exp(x2)/2,x1**2]", "[0,1]^2", "0.1", method="ridge", tokens=2),
-    "outputs-boxes": _build("[x1*x2/2,x1**2/2]", "[0,1]^2", "0.3", method="voronoi", rule="boxes"),
-    "temperatures": _build("sin(x1)", "[0,2*pi]", "0.1", method="temperatures", rule="theorem"),
-    "ridge-temperatures": _build("sin(3*x1+2*x2)", "[-1,1]^2", "0.3", method="ridge-temperatures", rule="theorem"),
-    "sigmoid-heads": _build("sin(x1)", "[0,2*pi]", "0.3", method="sigmoid-heads", rule="theorem"),
-    "korovkin": _build("sin(x1)", "[0,2*pi]", "0.3", method="korovkin", rule="theorem"),
-    "shifted-grids": _build("x1*x2/4", "[0,1]^2", "0.1", method="shifted-grids", rule="theorem"),
-    "squares-rbf": _build("x1*x2", "[0,1]^2", "0.3", method="squares-rbf", rule="theorem"),
+    "outputs-boxes": _build("[x1*x2/2,x1**2/2]", "[0,1]^2", "0.4", method="voronoi", rule="boxes"),
+    "temperatures": _build("sin(x1)", "[0,2*pi]", "0.3", method="temperatures", rule="theorem"),
+    "ridge-temperatures": _build("sin(x1+2*x2)", "[-1,1]^2", "0.5", method="ridge-temperatures", rule="theorem"),
+    "sigmoid-heads": _build("sin(x1)", "[0,pi]", "0.4", method="sigmoid-heads", rule="theorem"),
+    "korovkin": _build("sin(x1)", "[0,pi]", "0.5", method="korovkin", rule="theorem"),
+    "shifted-grids": _build("x1*x2/4", "[0,1]^2", "0.2", method="shifted-grids", rule="theorem"),
+    "squares-rbf": _build("x1**2/2", "[0,1]", "0.3", method="squares-rbf", rule="theorem"),
     "gather": _build("[x2, x1]", "[0,1]^2", "0.01", method="gather", tokens=2),
-    "run-error": _build("sin(x1)", "[0,2*pi]", "0.1", method="ridge", dtype="float32"),
+    "run-error": _build("abs(x1-0.3)/3", "[-1,1]", "0.1", method="ridge", dtype="float32"),
     "table": _table,
     "sort": _sequence("sort", 3, 3),
     "count": _sequence("count", 2, 4),
@@ -140,21 +150,21 @@ BASES: dict[str, Maker] = {
     "hist": _sequence("hist", 3, 3),
     "induction": _sequence("induction", 3, 4),
     "program-reverse": _program("reverse", 3),
-    "program-sort": _program("sort", 3),
+    "program-sort": _program("sort", 3, letters=2),
     "program-hist": _program("hist", 3),
     "program-frac-prevs": _program("frac_prevs", 3, "float64"),
     "machine-looped": _machine("looped"),
     "machine-thought": _machine("thought"),
     "machine-encoder": _machine("encoder"),
-    "automaton-looped": _automaton("looped"),
-    "automaton-thought": _automaton("chain-of-thought"),
-    "automaton-log-depth": _automaton("log-depth"),
+    "automaton-looped": _automaton("looped", 3, SMALL_AUTOMATON),
+    "automaton-thought": _automaton("chain-of-thought", 2),
+    "automaton-log-depth": _automaton("log-depth", 3),
     "circuit": _circuit,
     "learner-gd": _learner(learner="gd", features=1, rows=2, layers=2, step=0.5),
     "learner-ridge": _learner(learner="ridge", features=1, rows=2, strength="0.5", layers=3),
     "learner-relu": _learner(learner="relu", features=1, rows=2, strength="0.5", layers=3),
     "learner-lasso": _learner(learner="lasso", features=1, rows=2, strength="0.1", layers=3),
-    "learner-select": _learner(learner="select", features=1, rows=4, strength="0.1,1", layers=3),
+    "learner-select": _learner(learner="select", features=1, rows=4, strength="0.1,1", layers=1),
 }
 
 

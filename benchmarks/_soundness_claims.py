@@ -61,20 +61,20 @@ class Peak:
             return Fraction(int(mantissa)) * Fraction(2) ** int(exponent)
 
 
-_points: dict[tuple, np.ndarray] = {}
+_points: dict[str, np.ndarray] = {}
 
 
-def box_points(domain: list[list[str]]) -> np.ndarray:
+def box_points(domain: list[list]) -> np.ndarray:
     """Points to look at: a grid with the corners, and random ones; all doubles inside the box."""
-    key = tuple(map(tuple, domain))
+    key = json.dumps(domain)
     if key not in _points:
         with precisely():
             ends = [(float(end(low).upper()), float(end(high).lower())) for low, high in domain]
         ends = [(np.nextafter(low, high), np.nextafter(high, low)) for low, high in ends]
-        count = {1: 301, 2: 17, 3: 9}.get(len(domain), 5)
+        count = {1: 129, 2: 11, 3: 5}.get(len(domain), 3)
         grid = np.stack(np.meshgrid(*[np.linspace(low, high, count) for low, high in ends], indexing="ij"), -1)
         rng = np.random.default_rng(0)
-        inner = np.stack([rng.uniform(low, high, 100) for low, high in ends], axis=1)
+        inner = np.stack([rng.uniform(low, high, 30) for low, high in ends], axis=1)
         _points[key] = np.concatenate([grid.reshape(-1, len(domain)), inner])
     return _points[key]
 
@@ -93,12 +93,12 @@ def box_peak(files: dict[str, bytes], dtype=np.float64) -> Peak | None:
     low, high = points.min(axis=0), points.max(axis=0)
     reach = (high - low) / 50
     for _ in range(3):  # climb a little: the closer to the peak, the harder the forgery
-        near = np.clip(best + reach * np.linspace(-1, 1, 33)[:, None] * np.eye(len(best))[:, None, :], low, high)
+        near = np.clip(best + reach * np.linspace(-1, 1, 17)[:, None] * np.eye(len(best))[:, None, :], low, high)
         near = near.reshape(-1, len(best))
         around = np.nan_to_num(errors(near)[:, output], nan=-1.0, posinf=-1.0)
         if around.max() > size:
             best, size = near[around.argmax()], around.max()
-        reach = reach / 16
+        reach = reach / 8
     point = tuple(Fraction(float(x)) for x in best)
     if not inside(target["domain"], list(point)):
         return None
@@ -200,17 +200,24 @@ def run_type(model: Model):
     return None if hard else {"float64": np.float64, "float32": np.float32}.get(model.config["dtype"])
 
 
-def largest_first_difference(outputs: np.ndarray, case: Case, slack: float = SUSPICIOUS) -> float:
-    """How wrong the outputs (rows, numbers) are, in floats; positive is wrong."""
-    worst = -np.inf
-    for row, how, aim in case.wanted:
-        numbers = outputs[row]
-        if how == "largest":
-            others = np.delete(numbers, aim)
-            worst = max(worst, others.max() - numbers[aim])
-        else:
-            worst = max(worst, np.abs(numbers[: len(aim)] - np.array(aim, float)).max() - slack)
-    return float(worst) if worst == worst else np.inf
+def differences(outputs: np.ndarray, group: list[Case], slack: float = SUSPICIOUS) -> np.ndarray:
+    """How wrong the outputs (cases, rows, numbers) of each case are, in floats; positive is wrong."""
+    worst = np.full(len(group), -np.inf)
+    places, rows, aims = [], [], []
+    for place, case in enumerate(group):
+        for row, how, aim in case.wanted:
+            if how == "largest":
+                places.append(place), rows.append(row), aims.append(aim)
+            else:
+                wrong = np.abs(outputs[place, row, : len(aim)] - np.array(aim, float)).max() - slack
+                worst[place] = max(worst[place], wrong) if wrong == wrong else np.inf
+    if places:
+        numbers, own = outputs[places, rows], np.arange(len(places))
+        wanted = numbers[own, aims]
+        numbers[own, aims] = -np.inf
+        wrong = numbers.max(axis=1) - wanted
+        np.maximum.at(worst, places, np.where(np.isnan(wrong), np.inf, wrong))
+    return worst
 
 
 def broken(model: Model, case: Case) -> str:
@@ -233,8 +240,11 @@ def broken(model: Model, case: Case) -> str:
     return ""
 
 
-def decoder_violation(files: dict[str, bytes], cases: list[Case]) -> str:
-    """Where a transformer over tokens breaks what is wanted; the most suspicious inputs are run exactly."""
+def decoder_violation(files: dict[str, bytes], cases: list[Case], quick: bool = False) -> str:
+    """Where a transformer over tokens breaks what is wanted; the most suspicious inputs are run exactly.
+
+    With `quick` the first suspicion of the floats is told, and nothing is established.
+    """
     model = Model.of(files)
     suspects = []
     by_length: dict[int, list[Case]] = {}
@@ -242,10 +252,10 @@ def decoder_violation(files: dict[str, bytes], cases: list[Case]) -> str:
         by_length.setdefault(len(case.tokens), []).append(case)
     for length, group in by_length.items():
         outputs = floats(model, np.array([case.tokens for case in group])).reshape(len(group), length, -1)
-        for case, numbers in zip(group, outputs, strict=True):
-            wrong = largest_first_difference(numbers, case)
-            if wrong > 0:
-                suspects.append((wrong, case))
+        wrong = differences(outputs, group)
+        suspects += [(wrong[i], group[i]) for i in np.flatnonzero(wrong > 0)]
+        if quick and suspects:
+            return "suspected"
     for _, case in sorted(suspects, key=lambda pair: -pair[0])[:2]:
         reason = broken(model, case)
         if reason:
@@ -253,9 +263,10 @@ def decoder_violation(files: dict[str, bytes], cases: list[Case]) -> str:
     kind = run_type(model)
     for length, group in by_length.items() if kind is not None else ():
         outputs = floats(model, np.array([case.tokens for case in group]), kind).reshape(len(group), length, -1)
-        for case, numbers in zip(group, outputs, strict=True):
-            if largest_first_difference(numbers.astype(np.float64), case, 0.0) > 0:
-                return f"tokens {case.tokens}: a run in {kind.__name__} does not give what is wanted"
+        wrong = differences(outputs.astype(np.float64), group, 0.0)
+        if wrong.max() > 0:
+            tokens = group[int(wrong.argmax())].tokens
+            return f"tokens {tokens}: a run in {kind.__name__} does not give what is wanted"
     return ""
 
 
@@ -387,7 +398,7 @@ def encoder_cases(files: dict[str, bytes]) -> list[Case]:
     return cases
 
 
-def looped_machine_violation(files: dict[str, bytes], seed: int = 0) -> str:
+def looped_machine_violation(files: dict[str, bytes], seed: int = 0, quick: bool = False) -> str:
     """docs/machines.md, looped: one pass of the block is one step, on the code of every configuration."""
     data, config = json.loads(files["machine.json"]), json.loads(files["config.json"])
     model, cells = Model.of(files), config["input"]["tokens"]
@@ -406,6 +417,8 @@ def looped_machine_violation(files: dict[str, bytes], seed: int = 0) -> str:
     place = int(worst.argmax())
     if not worst[place] > SUSPICIOUS:
         return _machine_run_violation(model, before, after)
+    if quick:
+        return "suspected"
     stream = exact_stream(model, [Fraction(int(x)) for x in before[place]])[config["registers"] :]
     wanted = code(after[place])
     for cell, row in enumerate(stream):
@@ -458,7 +471,7 @@ def _machine_pairs(data: dict, cells: int, seed: int) -> list[tuple[list[int], l
 # --- learners --------------------------------------------------------------------------------------
 
 
-def learner_violation(files: dict[str, bytes], rng: random.Random) -> str:
+def learner_violation(files: dict[str, bytes], rng: random.Random, quick: bool = False) -> str:
     """docs/incontext.md: the prediction of the described algorithm, exactly, or within the tolerance (ridge)."""
     data, model = json.loads(files["learner.json"]), Model.of(files)
     if data["features"] != 1 or data.get("attention", "linear") != "linear":
@@ -482,6 +495,8 @@ def learner_violation(files: dict[str, bytes], rng: random.Random) -> str:
             continue
         if not limit and abs(seen - float(wanted)) < SUSPICIOUS / 100 * (1 + abs(seen)):
             continue
+        if quick:
+            return "suspected"
         got = exact(model, tokens)  # the first output is the prediction
         if above(got[0] - fmpq(wanted.numerator, wanted.denominator), limit):
             context = f"context {[*map(str, xs)]} -> {[*map(str, ys)]}, query {asked}"
@@ -731,54 +746,70 @@ def program_cases(files: dict[str, bytes], meaning=program_outputs) -> list[tupl
     return [(ids, wanted, None) for ids, wanted in cases]
 
 
-def program_violation(files: dict[str, bytes], meaning=program_outputs) -> str:
+def program_violation(files: dict[str, bytes], meaning=program_outputs, quick: bool = False) -> str:
     """Where decoding the read-out does not give the value of the program, or of another `meaning` of it."""
     key = (files["program.json"], files["circuit.json"], meaning)
     try:
-        cases = remembered("program", key, lambda: program_cases(files, meaning))
+        by_length = remembered("program", key, lambda: decoded_cases(files, meaning))
     except (NoValue, KeyError, IndexError, TypeError, ValueError):
         return ""
-    model, suspects, by_length = Model.of(files), [], {}
-    for case in cases:
-        by_length.setdefault(len(case[0]), []).append(case)
-    for n, group in by_length.items():
-        outputs = floats(model, np.array([ids for ids, *_ in group])).reshape(len(group), n, -1)
-        for (ids, wanted, codes), numbers in zip(group, outputs, strict=True):
-            for position in range(n):
-                if wanted[position] is None or (codes is None and wanted[position] < 0):
-                    return f"tokens {ids}: the value at position {position} is not in the list of values at all"
-                row = numbers[position]
-                if codes is None:
-                    others = np.delete(row, wanted[position])
-                    wrong = (others.max() - row[wanted[position]]) if len(others) else -1.0
-                else:
-                    near = min((abs(float(c) - row[0]) for c in codes if c != wanted[position]), default=np.inf)
-                    wrong = abs(float(wanted[position]) - row[0]) - near
-                if not wrong <= 0:
-                    suspects.append((wrong, position, ids, wanted, codes))
-    for _, position, ids, wanted, codes in sorted(suspects, key=lambda s: -s[0])[:2]:
-        if _program_broken(model, position, ids, wanted[position], codes):
-            return f"tokens {ids}: position {position} does not decode to {wanted[position]}"
+    model, suspects = Model.of(files), []
+    for n, (inputs, positions, aims, codes) in by_length.items():
+        for ids, wanted in zip(inputs, positions, strict=True):
+            missing = [i for i, w in enumerate(wanted) if w is None or (codes is None and w < 0)]
+            if missing:
+                return f"tokens {ids}: the value at position {missing[0]} is not in the list of values at all"
+        wrong = decoded_wrongly(floats(model, inputs).reshape(len(inputs), n, -1), aims, codes)
+        suspects += [(wrong[i, j], n, i, j) for i, j in zip(*np.nonzero(~(wrong <= 0)), strict=True)]
+        if quick and suspects:
+            return "suspected"
+    for _, n, i, j in sorted(suspects, key=lambda s: -s[0])[:2]:
+        inputs, positions, _, codes = by_length[n]
+        if _program_broken(model, int(j), tuple(map(int, inputs[i])), positions[i][j], codes):
+            return f"tokens {inputs[i].tolist()}: position {j} does not decode to {positions[i][j]}"
     return _program_run_violation(model, by_length)
 
 
-def _program_run_violation(model: Model, by_length: dict[int, list]) -> str:
+def decoded_cases(files: dict[str, bytes], meaning) -> dict[int, tuple]:
+    """The cases of each length: all inputs, what is wanted at every position, the same as an array, and the codes."""
+    by_length: dict[int, list] = {}
+    for case in program_cases(files, meaning):
+        by_length.setdefault(len(case[0]), []).append(case)
+    result = {}
+    for n, group in by_length.items():
+        wanted, codes = [w for _, w, _ in group], group[0][2]
+        aims = np.array([[np.nan if x is None else float(x) for x in row] for row in wanted])
+        result[n] = (np.array([ids for ids, *_ in group]), wanted, aims if codes else aims.astype(int), codes)
+    return result
+
+
+def decoded_wrongly(outputs: np.ndarray, aims: np.ndarray, codes: list | None) -> np.ndarray:
+    """How much nearer another value is than the wanted one, for every input and position; positive is wrong."""
+    if codes is None:
+        wanted = np.take_along_axis(outputs, aims[..., None], axis=2)[..., 0]
+        others = outputs.copy()
+        np.put_along_axis(others, aims[..., None], -np.inf, axis=2)
+        return others.max(axis=2) - wanted
+    numbers, listed = outputs[..., 0], np.array([float(c) for c in codes])
+    distances = np.abs(numbers[..., None] - listed)
+    distances = np.where(listed == aims[..., None], np.inf, distances)
+    return np.abs(aims - numbers) - distances.min(axis=2)
+
+
+def _program_run_violation(model: Model, by_length: dict[int, tuple]) -> str:
     """The same for a run in the stored type, whose decoded outputs are claimed, too."""
     kind = run_type(model)
-    for n, group in by_length.items() if kind is not None else ():
-        outputs = (
-            floats(model, np.array([ids for ids, *_ in group]), kind).astype(np.float64).reshape(len(group), n, -1)
-        )
-        for (ids, wanted, codes), numbers in zip(group, outputs, strict=True):
-            for position in range(n):
-                row = numbers[position]
-                if codes is None:
-                    wrong = any(x > row[wanted[position]] for i, x in enumerate(row) if i != wanted[position])
-                else:
-                    x = Fraction(float(row[0])) if np.isfinite(row[0]) else None
-                    wrong = x is None or any(abs(x - c) < abs(x - wanted[position]) for c in codes)
-                if wrong:
-                    return f"tokens {ids}: a run in {kind.__name__} decodes wrongly at position {position}"
+    for n, (inputs, positions, aims, codes) in by_length.items() if kind is not None else ():
+        outputs = floats(model, inputs, kind).astype(np.float64).reshape(len(inputs), n, -1)
+        for i, j in zip(*np.nonzero(~(decoded_wrongly(outputs, aims, codes) < 0)), strict=True):
+            row, wanted = outputs[i, j], positions[i][j]
+            if codes is None:
+                wrong = any(x > row[wanted] for k, x in enumerate(row) if k != wanted)
+            else:
+                x = Fraction(float(row[0])) if np.isfinite(row[0]) else None
+                wrong = x is None or any(abs(x - c) < abs(x - wanted) for c in codes)
+            if wrong:
+                return f"tokens {inputs[i].tolist()}: a run in {kind.__name__} decodes wrongly at position {j}"
     return ""
 
 

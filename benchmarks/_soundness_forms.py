@@ -418,7 +418,7 @@ def point(rng: random.Random) -> str:
 
 def draw_prototypes(rng: random.Random) -> Model:
     """One data token that queries a list of registers: scores affine in the input, values constant."""
-    d, rows, outputs = rng.randint(1, 2), rng.choice((2, 5, 12, 60)), 1
+    d, rows, outputs = rng.randint(1, 2), rng.choice((2, 2, 5, 5, 8, 12, 12, 60)), 1
     width = 2 * d + 3 + outputs  # x | flag | centre | offset | value | out
     numbers = np.random.default_rng(rng.getrandbits(32))
     zeros = {

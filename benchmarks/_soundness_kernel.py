@@ -532,25 +532,25 @@ class Interval:
 def covers(rng: random.Random) -> str:
     """Trees cover their box; a bound that a function exceeds at a point of the box is never proved."""
     from certiformer.errors import BadInput
-    from certiformer.kernel import cover as splits
+    from certiformer.kernel import cover
     from certiformer.kernel.balls import BallDomain
 
     dimension = rng.choice((1, 2))
     tree, low = draw_tree(rng, dimension, 4), Fraction(rng.randint(-30, 30), rng.choice((1, 3, 10)))
     ends = [(low, low + Fraction(rng.randint(1, 30), rng.choice((1, 7, 10)))) for _ in range(dimension)]
-    cells, where = list(splits.leaves(tree, dimension)), [Fraction(rng.randrange(1024), 1024) for _ in range(dimension)]
+    cells, where = list(cover.leaves(tree, dimension)), [Fraction(rng.randrange(1024), 1024) for _ in range(dimension)]
     within = [
         all(Fraction(k, 2**m) <= t < Fraction(k + 1, 2**m) for (m, k), t in zip(cell, where, strict=True))
         for cell in cells
     ]
     if sum(within) != 1 or sum(Fraction(1, 2 ** sum(m for m, _ in cell)) for cell in cells) != 1:
         return f"{sum(within)} leaves of {list(tree)} hold {where}"
-    pieces = list(splits.subtrees(tree, dimension, rng.choice((0, 1, 3, 100))))
-    if b"".join(part for _, part in pieces).count(splits.LEAF) != len(cells):
+    pieces = list(cover.subtrees(tree, dimension, rng.choice((0, 1, 3, 100))))
+    if b"".join(part for _, part in pieces).count(cover.LEAF) != len(cells):
         return f"the pieces of {list(tree)} lose leaves"
     inner = {}
-    _inner(splits, tree, splits.root(dimension), inner)
-    if splits.encode(dimension, inner) != tree:
+    _inner(cover, tree, cover.root(dimension), inner)
+    if cover.encode(dimension, inner) != tree:
         return f"{list(tree)} is encoded in another way"
     bits = few_bits(rng)
     with rounded_to(bits):
@@ -576,12 +576,12 @@ def covers(rng: random.Random) -> str:
     return _proved(rng, tree if dimension == 1 else b"\xff", ends[0], bits)
 
 
-def _inner(splits, tree: bytes, cell, inner: dict, place: int = 0) -> int:
-    if tree[place] == splits.LEAF:
+def _inner(cover, tree: bytes, cell, inner: dict, place: int = 0) -> int:
+    if tree[place] == cover.LEAF:
         return place + 1
     inner[cell] = tree[place]
-    low, high = splits.halves(cell, tree[place])
-    return _inner(splits, tree, high, inner, _inner(splits, tree, low, inner, place + 1))
+    low, high = cover.halves(cell, tree[place])
+    return _inner(cover, tree, high, inner, _inner(cover, tree, low, inner, place + 1))
 
 
 SHAPES = (  # of a small function of x and its largest absolute value on [-1, 1], where it takes it

@@ -45,7 +45,7 @@ def machine(rng: random.Random) -> Tried:
     from certiformer.compiler.machines.store import machine_files
     from certiformer.kernel.meanings.machine import Machine
 
-    symbols, working = "012"[: rng.randint(2, 3)], [f"q{i}" for i in range(rng.randint(1, 3))]
+    symbols, working = "012"[: rng.choice((2, 2, 3))], [f"q{i}" for i in range(rng.choice((1, 1, 2, 2, 3)))]
     states = (*working, "H")
     rows = tuple(
         (q, a, rng.choice(symbols), rng.choice("LRS"), rng.choice(states))
@@ -54,7 +54,7 @@ def machine(rng: random.Random) -> Tried:
     drawn = Machine(tuple(symbols), states, ("H",), rows, "halt")
     form = rng.choice(("looped", "thought", "encoder"))
     if form == "looped":
-        files = machine_files(compile_machine(drawn, rng.randint(3, 9), rng.choice(("float64", "float32"))))
+        files = machine_files(compile_machine(drawn, rng.choice((3, 4, 5, 8)), rng.choice(("float64", "float32"))))
         return _certified("looped_machine", files, "machine-looped", rng)
     maker = ChainOfThought if form == "thought" else EncoderDecoder
     rule = "chain_of_thought_machine" if form == "thought" else "encoder_decoder_machine"
@@ -200,9 +200,12 @@ def rasp_program(rng: random.Random) -> Tried:
     from certiformer.compiled import compile as compile_program
 
     vocabulary = rng.choice(((0, 1), (0, 1, 2), (1, 2), (False, 1, 2), (-1, 2), (True, 2, 0)))
-    tree = draw_tree(rng, rng.randint(1, 4))
+    tree = draw_tree(rng, rng.choice((1, 1, 2, 2, 2, 3)) if rng.random() < 0.95 else 4)
     compiled = compile_program(
-        as_expression(tree), vocabulary, rng.randint(1, 3), dtype=rng.choice(("float32", "float64", "auto"))
+        as_expression(tree),
+        vocabulary,
+        rng.choice((1, 2, 2, 3)),
+        dtype=rng.choice(("float32", "float64", "float64", "auto")),
     )
     files = {**compiled.files, "certificate.json": compiled.certificate.to_bytes()}
     if not compiled.certified:

@@ -87,13 +87,33 @@ def _type(rng: random.Random, certificate: dict, files: Files) -> str:
     name = rng.choice([name for name in certificate if name not in ("sha256", "seals")])
     old = certificate[name]
     new = rng.choice((*ODD, "y" * 30_000, ["z"] * 2_000, {"a": "b" * 30_000}, 10**400, "1" * 5_000))
-    alike = type(new) is type(old) or (new is None and name in ("apriori", "lower", "upper", "witness"))
-    if alike or (name == "apriori" and isinstance(new, str)) or (name == "level" and new is True):
-        alike = isinstance(new, str) and len(new) > 20_000
-        if not alike:
-            return ""
+    alike = type(new) is type(old) or (new is None and name in ("lower", "upper", "witness"))
+    if alike and not (isinstance(new, str) and len(new) > 20_000):
+        return ""
     certificate[name] = new
     return f"{name} is {str(new)[:40]}"
+
+
+def _recorded(rng: random.Random, certificate: dict, files: Files) -> str:
+    """What is only recorded: a field that is none, one too few, or one of another type."""
+    recorded, kind = certificate["recorded"], rng.choice(("more", "less", "type", "level", "checked"))
+    name = rng.choice(sorted(recorded))
+    if kind == "more":
+        recorded[rng.choice(("more", "bound"))] = rng.choice(ODD)
+    elif kind == "less":
+        del recorded[name]
+    elif kind == "level":
+        recorded["level"] = rng.choice((3, -1, True, 2.0, "2"))
+    elif kind == "checked":  # a field that is compared is not hidden among those that are not
+        compared = rng.choice(("epsilon", "upper", "outcome"))
+        recorded[compared] = certificate.pop(compared)
+    else:
+        new = rng.choice((*ODD, ["z"] * 2_000, {"a": "b" * 30_000}, 10**400))
+        texts = isinstance(new, str) and (isinstance(recorded[name], str) or name == "apriori")
+        if texts or type(new) is type(recorded[name]) or (new is None and name == "apriori") or name == "level":
+            return ""
+        recorded[name] = new
+    return f"recorded: {kind} {name}"
 
 
 def _parameters(rng: random.Random, certificate: dict, files: Files) -> str:
@@ -129,12 +149,12 @@ def _proof(rng: random.Random, certificate: dict, files: Files) -> str:
     if kind == "none":
         certificate["proof"] = None
     elif kind == "rule":
-        names = ("finite", "margin", "boxes", "triangle", "sum", "outputs", "ridges", "lemma")
+        names = ("finite", "situations", "boxes", "triangle", "sum", "outputs", "ridges", "lemma")
         proof["rule"] = rng.choice([name for name in names if name != proof["rule"]])
     elif kind == "theorem":
         if "id" not in proof:
             return ""
-        proof["id"] = rng.choice(("os", "../os", "exact_gather_", "margins", "axioms.margin", ""))
+        proof["id"] = rng.choice(("os", "../os", "exact_gather_", "margins", "axioms.situations", ""))
     elif kind == "more":
         proof["more"] = 1
     else:
@@ -165,8 +185,11 @@ def _seals(rng: random.Random, certificate: dict, files: Files) -> str:
 
 
 def _run_error(rng: random.Random, certificate: dict, files: Files) -> str:
-    certificate["run_error"] = rng.choice(("1e-300", "0", "-1", None, 1, "x"))
+    """A bound of runs that is none; seldom one far too good, which some kinds refuse after seconds only."""
+    certificate["run_error"] = rng.choice(
+        ("1e-300", "0") if rng.random() < 0.01 else ("-1", "-1e-9", None, 1, "x", "nan")
+    )
     return f"a run errs by {certificate['run_error']}"
 
 
-WAYS = (_outcome, _better, _lower, _unknown, _missing, _type, _parameters, _proof, _seals, _run_error)
+WAYS = (_outcome, _better, _lower, _unknown, _missing, _type, _recorded, _parameters, _proof, _seals, _run_error)

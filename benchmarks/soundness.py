@@ -272,10 +272,15 @@ def row(result) -> dict:
 def table(report: dict) -> str:
     """The report for people."""
     names = ("trials", "false", "last rule", "overstated", "accepted", "honest", "honest refused", "crashed")
-    lines = [f"{'kind':20}" + "".join(f"{name:>15}" for name in names)]
-    lines += [f"{r['kind']:20}" + "".join(f"{r[name]:>15,}" for name in names) for r in report["kinds"]]
+
+    def line(kind: str, numbers: list[int], seconds: float) -> str:
+        each = 1000 * seconds / max(numbers[0], 1)
+        return f"{kind:20}" + "".join(f"{number:>15,}" for number in numbers) + f"{each:>10.2f}"
+
+    lines = [f"{'kind':20}" + "".join(f"{name:>15}" for name in names) + f"{'ms each':>10}"]
+    lines += [line(r["kind"], [r[name] for name in names], r["processor seconds"]) for r in report["kinds"]]
     sums = [sum(r[name] for r in report["kinds"]) for name in names]
-    lines += [f"{'together':20}" + "".join(f"{number:>15,}" for number in sums), ""]
+    lines += [line("together", sums, sum(r["processor seconds"] for r in report["kinds"])), ""]
     forged = [r for r in report["kinds"] if r["refused at"]]
     if forged:
         reached, false = sum(r["last rule"] for r in forged), sum(r["false"] for r in forged)

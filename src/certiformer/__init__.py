@@ -6,8 +6,9 @@
 True
 
 `build` and `prove` return a `Run`, `compile` a `CompiledProgram`; `load` opens the folder of either, and `check` is the
-checker. Everything is imported on first use, so that `import certiformer` alone is fast and runs no code but
-its own (see `certiformer.isolation`; hence no `__future__` and no `typing` here).
+checker; `size` says how large a transformer for a class of functions must be. Everything is imported on first use, so that
+`import certiformer` alone is fast and runs no code but its own (see `certiformer.isolation`; hence no `__future__` and
+no `typing` here).
 """
 
 from certiformer._version import __version__ as __version__
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from certiformer.search import Run as Run
     from certiformer.search import build as build
     from certiformer.search import prove as prove
+    from certiformer.sizes import size as size
 
 _HOMES = {
     "Certificate": "kernel.certificate",
@@ -39,6 +41,7 @@ _HOMES = {
     "Run": "search",
     "build": "search",
     "prove": "search",
+    "size": "sizes",
 }
 
 __all__ = [
@@ -55,6 +58,7 @@ __all__ = [
     "compile",
     "load",
     "prove",
+    "size",
 ]
 
 

@@ -106,9 +106,9 @@ def test_a_small_fault_in_one_operation_is_noticed(campaign, tmp_path, monkeypat
 
 
 def test_a_reader_that_skips_a_check_is_noticed(campaign, tmp_path, monkeypatch):
-    from certiformer.kernel import weights as configuration
+    from certiformer.kernel import weights
 
-    monkeypatch.setattr(configuration, "_fits", lambda value, rule: True)
+    monkeypatch.setattr(weights, "_fits", lambda value, rule: True)
     result = campaign["trials"].chunk("read-models", 0, 2 * TRIALS, 3, "", str(tmp_path))
     assert result.accepted > 0
 

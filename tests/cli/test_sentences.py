@@ -239,7 +239,7 @@ CASES = {
         frozenset({("target", PROGRAM_FORMAT)}),
         lambda _: exactly("-1/2", "0.3", 2, "1/8", "0.3", "0.2"),
     ),
-    "program": Case("compile reverse --length 4 --vocab a,b,c", frozenset({("compiled", "margin")}), of_compiled),
+    "program": Case("compile reverse --length 4 --vocab a,b,c", frozenset({("compiled", "situations")}), of_compiled),
 }
 
 
@@ -249,7 +249,7 @@ def all_kinds() -> set[tuple[str, str]]:
         ("learner", kind) for kind in KINDS
     }
     found |= {("target", name) for name in (*MAPS, TABLE_FORMAT, TEACHER_FORMAT, PROGRAM_FORMAT)}
-    return found | {("count", word) for word in ("count", "parity", "majority")} | {("compiled", "margin")}
+    return found | {("count", word) for word in ("count", "parity", "majority")} | {("compiled", "situations")}
 
 
 def test_every_kind_of_claim_is_in_the_catalogue():

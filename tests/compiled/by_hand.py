@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from certiformer.checker.margin.circuit import Cell, Circuit, HeadRole, Output, UnitRole
 from certiformer.compiled.program import CompiledProgram
 from certiformer.compiler.lemmas import lemmas_of
 from certiformer.kernel.certificate import Certificate, Outcome
 from certiformer.kernel.files import CIRCUIT, CONFIG, MODEL, PROGRAM, digest
 from certiformer.kernel.meanings.rasp import read_program
+from certiformer.kernel.situations.rasp.circuit import Cell, Circuit, HeadRole, Output, UnitRole
 from certiformer.model import Attention, Block, Code, Config, FeedForward, Heads, Input, Readout
 from certiformer.model.tensor_file import arrays_to_bytes
 from certiformer.rasp import Aggregate, Comparison, Full, Select, indices, tokens

@@ -10,8 +10,8 @@ import pytest
 
 import certiformer
 from certiformer import BadInput
-from certiformer.checker.margin.circuit import Circuit, Output
 from certiformer.compiled.decode import Decoder
+from certiformer.kernel.situations.rasp.circuit import Circuit, Output
 from certiformer.rasp import Aggregate, Comparison, Full, Select, indices, tokens
 from certiformer.rasp.graph import Span, ValueSet
 from certiformer.rasp.graph_builder import GraphBuilder

@@ -14,13 +14,13 @@ from random import Random
 import numpy as np
 import pytest
 
-from certiformer.checker.margin import lemmas
 from certiformer.compiled import compile as certified
 from certiformer.compiled.batch_meaning import BatchMeaning
 from certiformer.compiled.decode import Decoder
 from certiformer.compiled.exhaustive import exhaust
 from certiformer.compiler.driver import Compiled, compile_graph, compile_program
 from certiformer.errors import BadInput
+from certiformer.kernel.situations.rasp import lemmas
 from certiformer.rasp import (
     Aggregate,
     Comparison,

@@ -9,8 +9,8 @@ from itertools import product
 
 import numpy as np
 
-from certiformer.checker.margin.circuit import rational
 from certiformer.compiler.driver import Compiled
+from certiformer.kernel.situations.rasp.circuit import rational
 
 
 def run(compiled: Compiled, ids: np.ndarray) -> np.ndarray:

@@ -9,9 +9,9 @@ import pytest
 
 import certiformer
 from certiformer import rasp
-from certiformer.checker.margin.circuit import Circuit
 from certiformer.compiler.driver import compile_graph, compile_program
 from certiformer.errors import BadInput
+from certiformer.kernel.situations.rasp.circuit import Circuit
 from certiformer.rasp import Aggregate, Comparison, Map, Select, SelectorWidth, SequenceMap, evaluate, indices, tokens
 from certiformer.rasp.graph_to_simplified import graph_to_simplified
 from certiformer.rasp.library import catalogue

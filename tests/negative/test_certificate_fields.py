@@ -55,7 +55,7 @@ def better_proofs(proof: dict | None, proved: bool) -> list:
     if not proved:
         return [
             {"rule": "boxes", "bound": "0.1", "order": 3, "offset": 0, "length": 1},
-            {"rule": "margin", "bound": "0"},
+            {"rule": "situations", "bound": "0"},
         ]
     forged: list = [None, {"rule": "theorem", "bound": proof["bound"], "id": WORD, "parameters": {}}]
     return [*forged, {**proof, "bound": "1e-60"}, {**proof, "bound": "-1"}] if proof["bound"] != "0" else forged

@@ -10,15 +10,15 @@ from functools import partial
 
 import pytest
 
-from certiformer.checker.margin import circuit as circuit_file
 from certiformer.errors import BadInput
 from certiformer.kernel.refusal import Refused
+from certiformer.kernel.situations.rasp import circuit as circuit_file
 from certiformer.rasp.graph_builder import GraphBuilder
 from certiformer.rasp.graph_file import graph_from_text, graph_to_text
 from certiformer.rasp.operation import BINARY, Affine, WithConstant
 from certiformer.rasp.selectors import Comparison
 from certiformer.rasp.value import Ratio
-from checker.compiled_programs import Built, built, canonical
+from kernel.compiled_programs import Built, built, canonical
 
 NAMES = ("reverse", "sort", "hist", "sum", "parity", "length", "frac_prevs", "dyck1", "majority", "induction")
 ODD = (None, True, False, 0, 1, -1, 7, 10**30, -(10**400), 2**64, 1.5, float("nan"), float("inf"), "", "1/3", "1/0")

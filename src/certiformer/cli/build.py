@@ -26,6 +26,7 @@ Method = Literal[
     "korovkin",
     "shifted-grids",
     "squares-rbf",
+    "max-norm",
 ]
 Layout = Literal["token", "sequence", "output-token"]
 SUMMARY = "Turn a function into a one-block transformer with a certificate that holds at every point of a box."
@@ -54,7 +55,8 @@ class Options(SearchOptions):
     sequences: sort, count, parity, majority, hist, induction"""
     method: Annotated[Method, arg(metavar="NAME")] = "auto"
     """how the weights are made: auto (the smallest that can be proved), fit (trained), or a construction:
-    gather, ridge, voronoi, temperatures, ridge-temperatures, sigmoid-heads, korovkin, shifted-grids, squares-rbf"""
+    gather, ridge, voronoi, temperatures, ridge-temperatures, sigmoid-heads, korovkin, shifted-grids, squares-rbf,
+    max-norm"""
     objective: Literal["parameters", "heads", "time"] = "parameters"
     """what auto keeps small"""
     fit_seconds: Annotated[float, arg(metavar="S")] = 30.0

@@ -71,7 +71,7 @@ def _rule(directory: str) -> str:
     from certiformer.kernel.files import CERTIFICATE, read_bytes
 
     proof = Certificate.from_bytes(read_bytes(Path(directory) / CERTIFICATE)).proof
-    return f"theorem {proof.id}" if isinstance(proof, Theorem) else "margin"
+    return f"theorem {proof.id}" if isinstance(proof, Theorem) else "situations"
 
 
 def _describe_run(ran: dict[str, Any], terminal: Terminal) -> None:

@@ -224,7 +224,7 @@ def _describe(compiled: CompiledProgram, seconds: dict[str, float], terminal: Te
         terminal.fact("dtype", note)
     if compiled.certified:
         terminal.fact("certified", compiled.sentence(), "good")
-        terminal.fact("proof", f"margin; {compiled.certificate.reason or 'every layer was bounded'}")
+        terminal.fact("proof", f"situations; {compiled.certificate.reason or 'every layer was bounded'}")
     else:
         sentence = compiled.sentence()
         claim = f"The claim was: {sentence[0].lower()}{sentence[1:]}"

@@ -1,7 +1,7 @@
 """The part of `certiformer export` that speaks of compiled programs: their claim, their tokens, and the types of formats.
 
 Llama and Phi-3 compute norms in float32: a float64 program is exported to them when the checker proves it in float32 as
-well. GPT-2's norms cost a part of the margin of decoding: the checker must leave at least half of it to them.
+well. GPT-2's norms cost a part of the room between two outputs: the checker must leave at least half of it to them.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from certiformer.errors import BadInput
 
 if TYPE_CHECKING:
-    from certiformer.checker.margin.prove import MarginReport
     from certiformer.export import Labels
+    from certiformer.kernel.situations.rasp.prove import ProgramReport
     from certiformer.model import Transformer
 
 SCOPE = (
@@ -47,24 +47,24 @@ def prepared(
         notes = {**notes, "claim": report.sentence} if proved else notes
     if kind == "gpt2" and proved:
         found = _report(folder, None, "the program is not proved").real
-        margin, labels = found.margin, labels and replace(labels, gap=found.gap)
-        if not margin.share >= 0.5:
+        room, labels = found.decoding, labels and replace(labels, gap=found.gap)
+        if not room.share >= 0.5:
             raise BadInput(
-                f"the norms of GPT-2 need half of the margin of decoding, and the program leaves {margin.left:.2g} of"
-                f" {margin.room:.2g}; export it to llama or phi3"
+                f"the norms of GPT-2 need half of the room between two outputs, and the program leaves {room.left:.2g} of"
+                f" {room.room:.2g}; export it to llama or phi3"
             )
     return model, labels, notes
 
 
-def _report(folder: Path, dtype: str | None, refusal: str) -> MarginReport:
-    from certiformer.checker.margin.prove import prove_margin
+def _report(folder: Path, dtype: str | None, refusal: str) -> ProgramReport:
     from certiformer.kernel.files import CIRCUIT, CONFIG, MODEL, PROGRAM, read_bytes
     from certiformer.kernel.refusal import Refused
+    from certiformer.kernel.situations.rasp.prove import prove_program
     from certiformer.kernel.weights import read_model
 
     try:
         config, tensors = read_model(read_bytes(folder / CONFIG), read_bytes(folder / MODEL))
-        return prove_margin(config, tensors, read_bytes(folder / PROGRAM), read_bytes(folder / CIRCUIT), dtype)
+        return prove_program(config, tensors, read_bytes(folder / PROGRAM), read_bytes(folder / CIRCUIT), dtype)
     except Refused as problem:
         raise BadInput(f"{refusal}: {problem}") from None
 

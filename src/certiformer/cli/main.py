@@ -32,6 +32,7 @@ VERBS = {
     "check": "ask the checker about a run folder",
     "show": "the claim of a run folder in one sentence, and what it does not say",
     "export": "hand the transformer to ONNX, PyTorch or Hugging Face",
+    "size": "how large a transformer for a class of functions must be, and how large suffices",
     "theorem": "the theorems behind it all: statements, assumptions, sources",
     "rates": "measure how fast errors fall: studies with slopes, intervals and pictures",
     "bench": "repeat the figures we claim, on this machine",

@@ -11,7 +11,7 @@ import math
 from collections import Counter
 from dataclasses import dataclass
 
-from certiformer.checker.margin.circuit import Circuit
+from certiformer.kernel.situations.rasp.circuit import Circuit
 from certiformer.model.config import Config
 from certiformer.model.layout import tensor_specs
 

@@ -13,19 +13,23 @@ from time import monotonic
 from certiformer._version import __version__
 from certiformer.compiled.files import SEALED
 from certiformer.errors import BadInput
-from certiformer.kernel.certificate import Certificate, Outcome
+from certiformer.kernel.certificate import Certificate, Outcome, Situations
 from certiformer.kernel.files import BASIS, CIRCUIT, CONFIG, MODEL, PROGRAM, digest
 
 Progress = Callable[[str, float, float | None, str], None]
 METHOD = "compile"
+ASSUMPTIONS = (
+    "real arithmetic: none",
+    "run: any order of summation, fused or not; the model of one operation of kernel.rounding",
+    "run: exp(x) is 1 for |x| <= u/4, and x/1 is x",
+)
 
 
 def certify(files: Mapping[str, bytes], seconds: dict[str, float], progress: Progress | None) -> Certificate:
     """The certificate of the claim: proved at level 2, or undecided with the checker's reason."""
-    from certiformer.checker.margin.certify import margin_certificate
-    from certiformer.checker.margin.prove import prove_margin
     from certiformer.kernel.balls import working_precision
     from certiformer.kernel.refusal import Refused
+    from certiformer.kernel.situations.rasp.prove import prove_program
     from certiformer.kernel.weights import read_model
 
     if progress is not None:
@@ -34,12 +38,20 @@ def certify(files: Mapping[str, bytes], seconds: dict[str, float], progress: Pro
     working_precision()
     try:
         config, tensors = read_model(files[CONFIG], files[MODEL])
-        report = prove_margin(config, tensors, files[PROGRAM].decode("ascii"), files[CIRCUIT].decode("ascii"))
-        certificate = margin_certificate(report, dict(files))
+        report = prove_program(config, tensors, files[PROGRAM].decode("ascii"), files[CIRCUIT].decode("ascii"))
+        certificate = program_certificate(report.reason, files)
     except (Refused, BadInput) as refusal:
         certificate = _claims_nothing(files, str(refusal))
     times = {**seconds, "check": round(monotonic() - began, 3)}
     return replace(certificate, seconds=times, versions=_versions())
+
+
+def program_certificate(reason: str, files: Mapping[str, bytes]) -> Certificate:
+    """The certificate of a proved program, for a folder with these files."""
+    seals = {name: digest(files[name]) for name in SEALED}
+    return Certificate(
+        "0", Outcome.PROVED, 2, seals, METHOD, upper="0", proof=Situations("0"), reason=reason, assumptions=ASSUMPTIONS
+    )
 
 
 def unchecked(

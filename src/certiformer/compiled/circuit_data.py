@@ -6,10 +6,10 @@ import random
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from certiformer.checker.margin.circuit import ATTENTION, EMBEDDING, FFN, HeadRole, UnitRole
 from certiformer.compiled.program import CompiledProgram
 from certiformer.compiled.trace import Trace, sublayers
 from certiformer.kernel.files import MODEL
+from certiformer.kernel.situations.rasp.circuit import ATTENTION, EMBEDDING, FFN, HeadRole, UnitRole
 from certiformer.rasp.graph import Graph
 from certiformer.rasp.value import Value, plain
 

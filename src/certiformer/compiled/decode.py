@@ -16,8 +16,8 @@ from fractions import Fraction
 import numpy as np
 from jaxtyping import Float
 
-from certiformer.checker.margin.circuit import Cell, Circuit, Output, rational
 from certiformer.errors import BadInput
+from certiformer.kernel.situations.rasp.circuit import Cell, Circuit, Output, rational
 from certiformer.rasp.graph import Graph, ValueSet
 from certiformer.rasp.value import Value, exact
 

@@ -1,7 +1,7 @@
 """Every input, one by one: the transformer in its stored dtype on this machine, against the program.
 
 This is a run, not a proof: it says what happened here, with this version of JAX on this processor, nothing about others. It
-runs what the rule *margin* reasons about; both read the program by `rasp`, so a mistake there may be made by both.
+runs what the rule *situations* reasons about; both read the program by `rasp`, so a mistake there may be made by both.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The largest length that is proved exact, for each dtype: by doubling, then bisection, with the rule *margin* itself.
+"""The largest length that is proved exact, for each dtype: by doubling, then bisection, with the rule *situations* itself.
 
 A length counts when the program compiled for it in that dtype is accepted by the checker. The search ends when
 its time is over; what it says then is a lower bound. It assumes that a shorter length is never harder, which saves time but

@@ -11,11 +11,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from certiformer.checker.margin.circuit import Circuit
 from certiformer.compiled.bill import Bill, bill_of
 from certiformer.compiled.files import put_program, read_folder
 from certiformer.kernel.certificate import Certificate, Outcome
 from certiformer.kernel.files import BASIS, CERTIFICATE, CIRCUIT, CONFIG, MODEL, PROGRAM, parse_json
+from certiformer.kernel.situations.rasp.circuit import Circuit
 from certiformer.model.config import Config
 from certiformer.rasp.graph import Graph
 from certiformer.rasp.graph_file import graph_from_text
@@ -156,8 +156,8 @@ class CompiledProgram:
 
     def sentence(self) -> str:
         """The claim in one sentence, as the checker says it."""
-        from certiformer.checker.margin.prove import claim_of
         from certiformer.kernel.meanings.rasp import read_program
+        from certiformer.kernel.situations.rasp.prove import claim_of
 
         return claim_of(read_program(self.files[PROGRAM]), self.dtype)
 

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from certiformer.checker.margin.circuit import ATTENTION, EMBEDDING, FFN, Cell, Circuit, rational
 from certiformer.compiled.decode import features
 from certiformer.compiled.realistic.basis import Basis
 from certiformer.errors import BadInput
+from certiformer.kernel.situations.rasp.circuit import ATTENTION, EMBEDDING, FFN, Cell, Circuit, rational
 from certiformer.model import Config
 from certiformer.model.transformer import Transformer
 from certiformer.rasp.graph import Graph, ValueSet

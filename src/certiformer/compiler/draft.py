@@ -1,7 +1,7 @@
 """The transformer before it has layers and coordinates: cells, the heads and tables that write them, and the read-out.
 
-`extended_to_draft` writes it, `draft_to_layers` places it. Cells hold exact rationals (see `checker.margin.circuit`);
-whoever reads does it through a `Form`.
+`extended_to_draft` writes it, `draft_to_layers` places it. Cells hold exact rationals (see
+`kernel.situations.rasp.circuit`); whoever reads does it through a `Form`.
 """
 
 from __future__ import annotations

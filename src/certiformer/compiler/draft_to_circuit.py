@@ -6,7 +6,14 @@ from collections.abc import Callable
 from itertools import compress, islice
 from typing import Any
 
-from certiformer.checker.margin.circuit import (
+from certiformer.compiler.draft import Draft, DraftCell
+from certiformer.compiler.draft_to_layers import Placement, sublayer_name
+from certiformer.compiler.graph_to_extended import Extended
+from certiformer.compiler.layers_to_weights import groups_of, signs
+from certiformer.compiler.lemmas import lemmas_of
+from certiformer.compiler.linear_form import Form, Number
+from certiformer.kernel.meanings.rasp import read_program
+from certiformer.kernel.situations.rasp.circuit import (
     Cell,
     Circuit,
     HeadRole,
@@ -16,13 +23,6 @@ from certiformer.checker.margin.circuit import (
     UnitRole,
     as_rational,
 )
-from certiformer.compiler.draft import Draft, DraftCell
-from certiformer.compiler.draft_to_layers import Placement, sublayer_name
-from certiformer.compiler.graph_to_extended import Extended
-from certiformer.compiler.layers_to_weights import groups_of, signs
-from certiformer.compiler.lemmas import lemmas_of
-from certiformer.compiler.linear_form import Form, Number
-from certiformer.kernel.meanings.rasp import read_program
 from certiformer.rasp.graph_file import graph_to_text
 from certiformer.rasp.value import exact, is_number
 

@@ -12,8 +12,8 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from certiformer.checker.margin.circuit import ATTENTION, EMBEDDING, FFN
 from certiformer.compiler.draft import START, Draft, DraftHead, DraftTable
+from certiformer.kernel.situations.rasp.circuit import ATTENTION, EMBEDDING, FFN
 
 FOREVER = 1 << 60
 

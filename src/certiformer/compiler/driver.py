@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from certiformer.checker.margin.circuit import Circuit
 from certiformer.compiler.draft_to_circuit import draft_to_circuit
 from certiformer.compiler.draft_to_layers import draft_to_layers
 from certiformer.compiler.extended_to_draft import extended_to_draft
@@ -19,6 +18,7 @@ from certiformer.compiler.precision import precision_of
 from certiformer.compiler.readout import choose_readout
 from certiformer.compiler.twins import require_different_codes
 from certiformer.errors import BadInput
+from certiformer.kernel.situations.rasp.circuit import Circuit
 from certiformer.model.config import Config
 from certiformer.rasp.graph import Graph
 from certiformer.rasp.graph_to_simplified import graph_to_simplified

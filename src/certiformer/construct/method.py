@@ -30,6 +30,7 @@ METHODS = {
     "squares-rbf": "certiformer.construct.squares_rbf",
     "korovkin": "certiformer.construct.korovkin",
     "voronoi": "certiformer.construct.voronoi",
+    "max-norm": "certiformer.construct.max_norm_prototypes",
 }
 
 

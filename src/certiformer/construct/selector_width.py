@@ -41,10 +41,10 @@ Assumptions
 
 Certified
     `axioms.exact_width` proves, from the stored weights, the largest error over all V^n sequences for the
-    selector "has the same letter" (the histogram). In compiled programs the rule *margin* proves every width.
+    selector "has the same letter" (the histogram). In compiled programs the rule *situations* proves every width.
 
 Not certified
-    Shorter sequences (the rule *margin* covers them for compiled programs). The rounding of a run is bounded by
+    Shorter sequences (the rule *situations* covers them for compiled programs). The rounding of a run is bounded by
     `kernel.rounding.runs`.
 
 Example

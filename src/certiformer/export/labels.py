@@ -14,9 +14,9 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from certiformer.checker.margin.circuit import Circuit, Output, Rational, as_rational, rational
 from certiformer.errors import BadInput
 from certiformer.kernel.files import canonical, read_bytes
+from certiformer.kernel.situations.rasp.circuit import Circuit, Output, Rational, as_rational, rational
 from certiformer.rasp.graph import Graph, ValueSet
 from certiformer.rasp.graph_file import graph_from_text
 from certiformer.rasp.value import Value, identity, to_json

@@ -11,7 +11,6 @@ _OF = {
     "functions on a box": "korovkin_ridges piecewise_linear ridge_temperatures shifted_grids "
     "sigmoid_heads squares_rbf temperatures voronoi_first_order voronoi_second_order",
     "sequences": "exact_count exact_induction exact_sort exact_width",
-    "program.json": "margin",
     "machine.json": "chain_of_thought_machine encoder_decoder_machine looped_machine",
     "automaton.json": "chain_of_thought_automaton log_depth_automaton looped_automaton",
     "gates.json": "chain_of_thought_circuit",

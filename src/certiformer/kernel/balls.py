@@ -15,7 +15,6 @@ import flint
 from flint import arb, fmpq, fmpz
 
 from certiformer.errors import BadInput
-from certiformer.kernel.cover import Cell
 from certiformer.kernel.numbers import decimal_text
 from certiformer.kernel.numbers import exact as exact
 from certiformer.kernel.programs import Program, fold
@@ -25,6 +24,8 @@ SERIES = 32  # terms that power series of python-flint may have; its default of 
 
 ZERO, ONE, HALF = arb(0), arb(1), arb(fmpq(1, 2))
 INFINITY = arb.pos_inf()
+
+Cell = tuple[tuple[int, int], ...]  # per axis (m, k): the interval a + (b - a) [k, k + 1] / 2^m
 
 
 def working_precision() -> Any:

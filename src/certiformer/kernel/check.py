@@ -19,7 +19,6 @@ from flint import arb
 
 from certiformer.errors import MALFORMED, BadInput
 from certiformer.isolation import code_inside
-from certiformer.kernel.axioms import axiom
 from certiformer.kernel.balls import ZERO, Box, ball, decimal, exact, larger
 from certiformer.kernel.certificate import Boxes, Certificate, Outcome, Witness, certificate_in
 from certiformer.kernel.claim import Claim, ProgramClaim, read_claim
@@ -120,7 +119,7 @@ def _decide_program(claim: ProgramClaim) -> Verdict:
         return Verdict("undecided", 0, None, None, nothing_claimed(certificate), "")
     if certificate.outcome is not Outcome.PROVED:
         raise Refused("a compiled program is proved or not; no folder refutes it")
-    report = axiom("margin", "program.json").check(claim)
+    report = import_module("certiformer.kernel.situations.rasp.prove").check(claim)
     return Verdict("proved", 2, "0", None, report.reason, report.sentence)
 
 

@@ -3,30 +3,116 @@
 Statement. Let a split tree bisect the domain into leaves. If on every leaf a Taylor form of A - B has all its values in
 [-bound, bound], then sup |A - B| <= bound on the domain.
 
-Proof. The leaves of a well-formed split tree cover the domain by construction (`kernel.cover`), each leaf is
-contained in the outward box on which the forms are computed, and forms contain the function (`kernel.taylor`). QED.
+Proof. A tree is stored in preorder, one byte a node: `LEAF`, or the axis that is bisected (then the lower half's tree and
+the upper half's tree follow). Whatever the bytes are, the leaves of a well-formed tree cover the root box exactly: a cover
+cannot be faked by a wrong sum of areas, and cutting a leaf makes the tree malformed or moves a bisection. A leaf is a
+*cell*: per axis the pair (m, k) meaning the real interval a + (b - a) [k, k + 1] / 2^m. It is contained in the outward box
+on which the forms are computed, and forms contain the function (`kernel.taylor`). QED.
 
 A leaf whose form is slightly too wide is bisected further by the checker itself, at most `EXTRA` times: the recorded tree
 is a proposal, not an assumption. Nothing of what the search computed on the leaves is read. A search that hands over its
-tree lets the same walk go on for longer (`Effort`), and records the tree that
-came out of it: no leaf is proved twice.
+tree lets the same walk go on for longer (`Effort`), and records the tree that came out of it: no leaf is proved twice.
 """
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from flint import arb
 
-from certiformer.kernel import cover as splits
-from certiformer.kernel.balls import ZERO, ball, exact, larger, smaller
-from certiformer.kernel.cover import LEAF, Cell
+from certiformer.errors import BadInput
+from certiformer.kernel.balls import ZERO, Cell, ball, exact, larger, smaller
 from certiformer.kernel.problem import Problem, error_upper
 from certiformer.kernel.refusal import Refused
 from certiformer.kernel.taylor import MAX_ORDER, Form
+
+LEAF = 255
+MAX_DEPTH = 60  # per axis; (b - a) / 2^60 is far below any useful box
+
+
+def root(dimension: int) -> Cell:
+    """The cell that is the whole box.
+
+    >>> root(2)
+    ((0, 0), (0, 0))
+    """
+    return ((0, 0),) * dimension
+
+
+def halves(cell: Cell, axis: int) -> tuple[Cell, Cell]:
+    """The lower and the upper half of `cell` along `axis`."""
+    m, k = cell[axis]
+    if m >= MAX_DEPTH:
+        raise BadInput(f"the split tree bisects an axis more than {MAX_DEPTH} times")
+    low = (*cell[:axis], (m + 1, 2 * k), *cell[axis + 1 :])
+    high = (*cell[:axis], (m + 1, 2 * k + 1), *cell[axis + 1 :])
+    return low, high
+
+
+def leaves(tree: bytes, dimension: int) -> Iterator[Cell]:
+    """The leaf cells of `tree` in preorder; raises `BadInput` if the bytes are not one well-formed tree.
+
+    >>> list(leaves(bytes([0, 255, 255]), 1))
+    [((1, 0),), ((1, 1),)]
+    """
+    for cell, _ in subtrees(tree, dimension, 0):
+        yield cell
+
+
+def subtrees(tree: bytes, dimension: int, largest: int) -> Iterator[tuple[Cell, bytes]]:
+    """Cut `tree` into (cell, subtree) pieces of at most `largest` bytes each (single leaves if 0).
+
+    Together the pieces are the whole tree: their cells cover the root box exactly.
+    """
+    ends = subtree_ends(tree, dimension)
+    stack: list[tuple[Cell, int]] = [(root(dimension), 0)]
+    while stack:
+        cell, start = stack.pop()
+        if tree[start] == LEAF or ends[start] - start <= largest:
+            yield cell, tree[start : ends[start]]
+            continue
+        low, high = halves(cell, tree[start])
+        stack.append((high, ends[start + 1]))
+        stack.append((low, start + 1))
+
+
+def subtree_ends(tree: bytes, dimension: int) -> list[int]:
+    """For every node the position after its subtree; raises when the bytes are not exactly one tree."""
+    ends = [0] * len(tree)
+    for position in range(len(tree) - 1, -1, -1):
+        byte = tree[position]
+        if byte == LEAF:
+            ends[position] = position + 1
+        elif byte < dimension and position + 1 < len(tree) and ends[position + 1] < len(tree):
+            ends[position] = ends[ends[position + 1]]
+        else:
+            raise BadInput("the split tree is malformed: a bisection lacks a half or names an axis that does not exist")
+    if not tree or ends[0] != len(tree):
+        raise BadInput("the split tree is malformed: it is empty or has bytes left over")
+    return ends
+
+
+def encode(dimension: int, axes: dict[Cell, int]) -> bytes:
+    """The preorder bytes of the tree whose inner nodes are the keys of `axes` (cell -> bisected axis).
+
+    >>> encode(1, {root(1): 0})
+    b'\\x00\\xff\\xff'
+    """
+    result = bytearray()
+    stack = [root(dimension)]
+    while stack:
+        cell = stack.pop()
+        axis = axes.get(cell)
+        if axis is None:
+            result.append(LEAF)
+        else:
+            result.append(axis)
+            stack.extend(reversed(halves(cell, axis)))
+    return bytes(result)
+
 
 EXTRA = 5
 PRUNE_EVERY = 2  # levels of the tree between two prunings of prototype lists
@@ -64,7 +150,7 @@ def prove_piece(
     """
     if not 0 <= order <= MAX_ORDER:
         raise Refused(f"the order {order} of the Taylor forms is outside 0..{MAX_ORDER}")
-    ends = splits.subtree_ends(tree, len(cell))
+    ends = subtree_ends(tree, len(cell))
     walk = _Walk(order, bound, effort, bytearray() if accepted is None else accepted)
     stack: list[tuple[Cell, int, int, Problem]] = [(cell, 0, 0, problem)]
     while stack:
@@ -76,7 +162,7 @@ def prove_piece(
         walk.tree.append(tree[start])
         if level % PRUNE_EVERY == 0:
             local = local.restrict(local.domain.box(here))
-        low, high = splits.halves(here, tree[start])
+        low, high = halves(here, tree[start])
         stack.append((high, ends[start + 1], level + 1, local))
         stack.append((low, start + 1, level + 1, local))
     return walk.worst
@@ -101,11 +187,11 @@ class _Walk:
         if upper <= self.bound and (upper <= self.goal or upper <= self.worst or level >= EXTRA):
             self.worst = larger(self.worst, upper)
             self.tree.append(LEAF)
-        elif level < self.deepest and all(m < splits.MAX_DEPTH for m, _ in cell):
+        elif level < self.deepest and all(m < MAX_DEPTH for m, _ in cell):
             scores = axis_scores(forms, [2.0**-m for m, _ in cell])
             axis = scores.index(max(scores))
             self.tree.append(axis)
-            for half in splits.halves(cell, axis):
+            for half in halves(cell, axis):
                 self.leaf(local, half, level + 1)
         elif singular:
             raise Refused(f"on the box {box} the function is not defined: {singular}")

@@ -20,9 +20,9 @@ from certiformer.kernel.certificate import (
     Boxes,
     Finite,
     Inner,
-    Margin,
     Node,
     Outputs,
+    Situations,
     Split,
     Theorem,
     Triangle,
@@ -53,8 +53,8 @@ def prove(node: Node, problem: Problem, boxes: BoxProver, path: tuple[int, ...] 
         proved = boxes(node, problem, path, limit)
     elif isinstance(node, Finite):
         raise Refused("the rule finite needs a claim about a finite set of rows, not about a box")
-    elif isinstance(node, Margin):
-        raise Refused("the rule margin needs a claim about a compiled program, not about a box")
+    elif isinstance(node, Situations):
+        raise Refused("the rule situations needs a claim about a compiled program, not about a box")
     elif isinstance(node, Theorem):
         proved = axiom(node.id, "functions on a box").check(node, problem)
     else:

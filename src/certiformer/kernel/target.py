@@ -8,7 +8,8 @@
 | the names of `SEQUENCES` | a map on sequences; the module that says what it means is loaded by name | everywhere |
 
 The ends of a box (`domain`) are rationals as text, or programs without variables as the list of their nodes. The text that
-a user wrote (`source`) is for people: nothing here depends on it, and no sentence repeats it.
+a user wrote (`source`) is for people: nothing here depends on it, and no sentence repeats it. What a sentence says of a
+program is made from the program alone: shared expressions are written out at each use, with few parentheses.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ from typing import Any, Protocol
 
 from certiformer.errors import BadInput
 from certiformer.kernel.files import TARGET, parse_json
-from certiformer.kernel.programs import MAX_CONSTANT_BITS, MAX_INPUTS, NAMED_CONSTANTS, Program, fits
-from certiformer.kernel.target import constant_text, expression
+from certiformer.kernel.numbers import exact_text, short_text
+from certiformer.kernel.programs import MAX_CONSTANT_BITS, MAX_INPUTS, NAMED_CONSTANTS, Program, arguments, fits
 
 FUNCTION, TEACHER, TABLE = "certiformer-target-2", "certiformer-teacher-2", "certiformer-table-1"
 SEQUENCES = ("certiformer-count-1", "certiformer-histogram-1", "certiformer-induction-1", "certiformer-sort-1")
@@ -242,3 +243,71 @@ def _numbers(texts: list[Any]) -> Row:
         if type(text) is not str or len(text) > _LONGEST_NUMBER or not _RATIONAL.fullmatch(text):
             raise BadInput(f"{str(text)[:40]!r} in target.json is not the text of an exact number")
     return tuple(map(Fraction, texts))
+
+
+# How tightly the outermost operation of a text binds; an operand that binds less needs parentheses.
+SUM, PRODUCT, SIGN, POWER, ATOM = range(5)
+
+INFIX = {"add": (" + ", SUM), "sub": (" - ", SUM), "mul": ("*", PRODUCT), "div": ("/", PRODUCT)}
+COMPARISON = {"lt": "<", "le": "<="}
+
+
+def expression(program: Program, longest: int) -> str | None:
+    """The text of the only output, or None if it or one of its parts has more than `longest` characters.
+
+    >>> expression(Program(1, (("var", 0), ("const", "1/10"), ("add", 0, 1), ("pow", 2, 2)), (3,)), 400)
+    '(x1 + 0.1)**2'
+    """
+    written: list[tuple[str, int] | None] = []
+    for node in program.nodes:
+        operands = [written[a] for a in arguments(node)]
+        text = None if None in operands else node_text(node, [o for o in operands if o is not None])
+        written.append(text if text is not None and len(text[0]) <= longest else None)
+    result = written[program.outputs[0]]
+    return None if result is None else result[0]
+
+
+def constant_text(program: Program, longest: int) -> str:
+    """The number that a program without variables stands for, exactly: a decimal, a fraction, or an expression."""
+    name, *rest = program.nodes[program.outputs[0]]
+    if name == "const" and rest[0] not in NAMED_CONSTANTS:
+        return exact_text(Fraction(rest[0]))
+    return expression(program, longest) or "a recorded constant"
+
+
+def node_text(node: tuple, operands: list[tuple[str, int]]) -> tuple[str, int]:
+    """The text of one node and how tightly it binds, given those of its operands."""
+    name = node[0]
+    if name == "var":
+        return f"x{node[1] + 1}", ATOM
+    if name == "const":
+        return _constant(node[1])
+    if name == "neg":
+        return "-" + _bound(operands[0], POWER), SIGN
+    if name == "pow":
+        return f"{_bound(operands[0], ATOM)}**{node[2]}", POWER
+    if name == "where":
+        a, b, x, y = (text for text, _ in operands)
+        return f"where({a} {COMPARISON[node[1]]} {b}, {x}, {y})", ATOM
+    if name in INFIX:
+        sign, level = INFIX[name]
+        # The left operand may bind equally (a - b - c is (a - b) - c), the right one must bind tighter. A leading minus
+        # may stand first (-x1*x2 is (-x1)*x2, the same number), never after an operator.
+        right = _bound(operands[1], POWER if operands[1][1] == SIGN else level + 1)
+        return _bound(operands[0], level) + sign + right, level
+    return f"{name}({', '.join(text for text, _ in operands)})", ATOM
+
+
+def _bound(operand: tuple[str, int], level: int) -> str:
+    text, own = operand
+    return text if own >= level else f"({text})"
+
+
+def _constant(text: str) -> tuple[str, int]:
+    if text in NAMED_CONSTANTS:
+        return text, ATOM
+    value = Fraction(text)
+    shown = short_text(value) or text
+    if value < 0:
+        return shown, SIGN if "/" not in shown else PRODUCT
+    return shown, PRODUCT if "/" in shown else ATOM

@@ -30,6 +30,7 @@ VERBS = (
     "rates",
     "audit",
     "recommend",
+    "size",
     "explore",
     "theorem",
     "bench",

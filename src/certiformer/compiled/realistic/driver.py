@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from certiformer.checker.margin.circuit import Circuit
 from certiformer.compiled.files import CIRCUIT, PROGRAM
 from certiformer.compiled.realistic.basis import BASIS, Basis
 from certiformer.compiled.realistic.evidence import MOST, Evidence, Progress, measure
@@ -23,6 +22,7 @@ from certiformer.compiler.driver import Compiled
 from certiformer.errors import BadInput
 from certiformer.kernel.files import CONFIG, MODEL
 from certiformer.kernel.numbers import rounded_text
+from certiformer.kernel.situations.rasp.circuit import Circuit
 from certiformer.model.config import Config
 from certiformer.model.tensor_file import arrays_to_bytes
 from certiformer.rasp.graph import Graph

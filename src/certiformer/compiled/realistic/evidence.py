@@ -13,10 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Int
 
-from certiformer.checker.margin.circuit import Circuit
 from certiformer.compiled.batch_meaning import BatchMeaning
 from certiformer.compiled.decode import Decoder
 from certiformer.compiled.exhaustive import BATCH_NUMBERS, MOST, batches
+from certiformer.kernel.situations.rasp.circuit import Circuit
 from certiformer.model.config import Config
 from certiformer.rasp.graph import Graph
 from certiformer.rasp.inputs import count_inputs

@@ -24,11 +24,12 @@ Certificates name the source only: the plan follows from its sizes and from the 
 laid out otherwise is refused. A case is left out only by an equation of the meaning, evaluated on that very case; what
 cannot be listed, told apart or enclosed is refused.
 
-*Not yet here.* Heads that select several rows (means, widths), affine-coded numbers and lemmas about counts and orders,
-which programs need (`checker.margin` has them); ordered selection, logarithmic depth, encoder and decoder rest on axioms.
+*Compiled programs* (`rasp`) need heads that select several rows (means, widths), affine-coded numbers and lemmas about
+counts and orders. *Not yet here*: ordered selection, logarithmic depth, encoder and decoder rest on axioms.
 """
 
 from certiformer.kernel.situations.automata import looped_automaton as looped_automaton
 from certiformer.kernel.situations.automata import written_automaton as written_automaton
 from certiformer.kernel.situations.circuits import written_circuit as written_circuit
 from certiformer.kernel.situations.machines import looped_machine as looped_machine
+from certiformer.kernel.situations.rasp.prove import prove_program as prove_program

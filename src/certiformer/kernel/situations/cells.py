@@ -58,7 +58,9 @@ class Tally:
 
     def close(self, total: int, checked: int, excluded: Counter[str]) -> None:
         if checked + excluded.total() != total:
-            raise Refused(f"{checked + excluded.total():,} of {total:,} situations were checked or excluded")
+            raise Refused(
+                f"{checked + excluded.total():,} of {total:,} situations were checked or excluded, which must be all"
+            )
         self.total, self.checked = self.total + total, self.checked + checked
         self.excluded.update(excluded)
 

@@ -52,8 +52,8 @@ class Weights:
     def __init__(self, tensors: Mapping[str, Tensor], run: Run):
         self.tensors = tensors
         for name, tensor in tensors.items():
-            if not all(run.is_number(fixed(x, name)) for x in set(tensor.data)):
-                raise Refused(f"{name} holds a number that is none of {run.name}, or is read as zero there")
+            if not all(x - x == 0 and run.is_number(fixed(x, name)) for x in set(tensor.data)):
+                raise Refused(f"{name} holds a number that is not finite, none of {run.name}, or read as zero there")
 
     def rows(self, name: str) -> list[dict[int, int]]:
         """The rows of a tensor, all leading axes run together; one row for a vector."""

@@ -1,0 +1,90 @@
+"""The checker tells True from 1: at the read-out, and where an identity between numbers gives a truth value."""
+
+from __future__ import annotations
+
+import pytest
+
+from certiformer.compiler.driver import compile_program
+from certiformer.kernel.meanings.rasp import settled
+from certiformer.kernel.refusal import Refused
+from certiformer.kernel.situations.rasp.circuit import Identity
+from certiformer.kernel.situations.rasp.domains import Domains
+from certiformer.kernel.situations.rasp.evaluation import Contradiction
+from certiformer.kernel.situations.rasp.identities import verify_identities
+from certiformer.kernel.situations.rasp.variables import Variables
+from certiformer.rasp import Map, indices, tokens
+from certiformer.rasp.graph import Table
+from certiformer.rasp.graph_builder import GraphBuilder
+from certiformer.rasp.selectors import Comparison
+from certiformer.rasp.value import identity
+from kernel.compiled_programs import Built, built_from, variables_of
+
+VOCAB = ("a", "b", "c")
+
+
+def three_values(twin: object) -> Built:
+    program = Map(lambda t: {"a": True, "b": twin, "c": 5}[t], tokens)
+    return built_from(compile_program(program, VOCAB, 4, dtype="float64"))
+
+
+@pytest.mark.parametrize("twin", [1, 0, "1"])
+def test_two_values_with_one_logit_are_refused_even_if_they_are_equal(twin: object) -> None:
+    """A transformer with the same logit for True and 1 answers True for both."""
+    honest = three_values(twin)
+    assert honest.prove()
+    for one, other in ((0, 1), (1, 0)):
+        weight, bias = honest.arrays["readout.weight"], honest.arrays["readout.bias"]
+        forged = honest.changed("readout.weight", (slice(None), one), weight[:, other])
+        with pytest.raises(Refused, match="does not name the value"):
+            forged.changed("readout.bias", one, bias[other]).prove()
+
+
+def test_two_values_with_one_number_are_refused_even_if_they_are_equal() -> None:
+    program = Map(lambda i: True if i == 0 else i, indices)  # 260 values, read out as one number
+    honest = built_from(compile_program(program, VOCAB, 260, dtype="float64"))
+    assert honest.prove()
+
+    def same_feature(data: dict) -> None:
+        data["output"]["feature"][0] = data["output"]["feature"][1]
+
+    with pytest.raises(Refused, match="gives True and 1 the same number"):
+        honest.with_circuit(same_feature).prove()
+
+
+def truth_by_identity() -> tuple[Variables, int, int]:
+    """`later` (False at position 0, True elsewhere) equals the number of earlier positions that are the first."""
+    builder = GraphBuilder(["x"], 4)
+    position = builder.add("indices")
+    later = builder.add("map", (position,), Table((4,), (0, 1, 1, 1)), outputs=(False, True), name="later")
+    first = builder.add("select", (position, builder.add("full", constant=0)), Comparison.EQ)
+    earlier = builder.add("select", (position, position), Comparison.LT)
+    count = builder.add("width", (builder.add("and", (first, earlier)),))
+    variables = variables_of(builder.finish(later))
+    verify_identities(variables, (Identity(later, ((1, count),), 0),))
+    return variables, later, count
+
+
+def cases() -> list:
+    variables, later, count = truth_by_identity()
+    value_of = variables.evaluator(later, [count])
+    return [value_of((place,)) for place in range(len(variables.domain(count)))]
+
+
+def test_an_identity_gives_a_node_of_truth_values_its_truth_value() -> None:
+    assert list(map(identity, cases())) == [identity(False), identity(True)]
+
+
+def test_a_number_in_place_of_the_truth_value_would_leave_no_case_to_check(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Negative control: the number 1 is no value of the node, and no case could be evaluated."""
+    monkeypatch.setattr(Domains, "named", lambda self, number, total: settled(total))
+    with pytest.raises(Contradiction):
+        cases()
+
+
+def test_an_identity_of_a_node_with_equal_values_is_refused() -> None:
+    builder = GraphBuilder(["x"], 3)
+    node = builder.add("map", (builder.add("indices"),), Table((3,), (0, 1, 2)), outputs=(0, True, 1))
+    variables = variables_of(builder.finish(node))
+    for _ in range(2):  # the second time, too
+        with pytest.raises(Refused, match="the same number"):
+            variables.named(node, 1)
