@@ -10,14 +10,12 @@ import numpy as np
 import pytest
 
 from certiformer.axioms.chain_of_thought_circuit import prove_circuit
-from certiformer.axioms.lookups import enclosed_sum
 from certiformer.compiler.circuits import Gate, Gates, compile_circuit
 from certiformer.compiler.folder import computation_certificate
 from certiformer.kernel.certificate import Certificate, Outcome
 from certiformer.kernel.computation import check_computation
 from certiformer.kernel.files import digest
 from certiformer.kernel.refusal import Refused
-from certiformer.kernel.rounding import FORMATS
 from certiformer.kernel.situations.circuits import written_circuit
 from certiformer.kernel.weights import Tensor, read_model
 from compiler.circuits.random_circuits import random_circuit
@@ -60,28 +58,6 @@ def test_the_cases_are_counted():
     # Of nine pairs of tokens, five have `start` as an operand, which none but a constant has.
     assert tally.excluded["an operand is an input or a gate"] % 5 == 0 < tally.excluded.total()
     assert len(walk.meaning.known["gate", "left", "right", "table"]) == 4 * (tables - 1) + 9
-
-
-def test_an_enclosed_sum_holds_the_sums_of_runs():
-    from flint import arb
-
-    rng = np.random.default_rng(2)
-    form = FORMATS["float32"]
-    for size in (1, 3, 30):
-        for _ in range(50):
-            values, weights = rng.normal(size=(2, size)).astype(np.float32)
-            bias = np.float32(rng.normal())
-            bound = enclosed_sum(
-                form, [(arb(float(v)), float(w)) for v, w in zip(values, weights, strict=True)], [arb(float(bias))]
-            )
-            order = rng.permutation(size)
-            run = bias
-            for place in order:
-                run = np.float32(run + np.float32(values[place] * weights[place]))
-            exact = float(values.astype(float) @ weights.astype(float)) + float(bias)
-            assert bound.contains(arb(float(run))) and bound.contains(arb(exact))
-    # The bound is not empty talk: it is at most a few units.
-    assert enclosed_sum(form, [(arb(1), 1.0)], [arb(1)]).rad() < 1e-6
 
 
 def all_sequences(circuit: Gates) -> np.ndarray:
