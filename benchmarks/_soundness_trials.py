@@ -6,7 +6,6 @@ process, from a folder in memory; where a refusal was raised says whether the la
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import importlib
 import os
@@ -98,18 +97,22 @@ OF_TARGETS = (("jets", "DerivativeBounds"), ("squares_rbf", "Bounds"), ("korovki
 @functools.cache
 def remember_targets() -> None:
     """Keeps what was found out about a target: most forgeries have the one of their folder."""
-    for module, name in OF_TARGETS:
-        with contextlib.suppress(ImportError, AttributeError):  # then it is found out every time
-            _remembered(getattr(importlib.import_module(f"certiformer.axioms.{module}"), name))
+    for kind in classes_of_targets():
+        _remembered(kind)
+
+
+def classes_of_targets() -> list[type]:
+    """The classes of `OF_TARGETS`, which this process may change."""
+    return [getattr(importlib.import_module(f"certiformer.axioms.{module}"), name) for module, name in OF_TARGETS]
 
 
 def _remembered(kind: type) -> None:
     work, known = kind.__init__, {}
 
-    def __init__(self: object, *arguments: object) -> None:
-        key = tuple(map(_text, arguments))
+    def __init__(self: object, *arguments: object, **named: object) -> None:
+        key = (*map(_text, arguments), *((name, _text(argument)) for name, argument in sorted(named.items())))
         if key not in known:
-            work(self, *arguments)
+            work(self, *arguments, **named)
             if len(known) > 200:
                 known.clear()
             known[key] = dict(vars(self))

@@ -24,7 +24,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
@@ -64,10 +64,10 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def measured(numbers: range, workers: int) -> Iterator[dict[str, Any]]:
-    """The rows in order; processes are changed now and then, because compiled searches stay in memory."""
+    """The rows as they come; processes are changed now and then, because compiled searches stay in memory."""
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(workers, mp_context=context, max_tasks_per_child=10) as pool:
-        yield from pool.map(trial, numbers)
+        yield from (done.result() for done in as_completed([pool.submit(trial, number) for number in numbers]))
 
 
 def network(number: int) -> tuple[dict[str, Any], Any]:

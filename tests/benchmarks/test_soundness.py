@@ -54,19 +54,20 @@ def home(campaign, tmp_path_factory) -> Path:
 
 
 @pytest.fixture
-def unwatched(monkeypatch):
-    """What the campaign does to the classes of refusals is undone."""
+def unwatched(campaign, monkeypatch):
+    """What the campaign does to classes of the kernel and of axioms is undone, so that no later test meets it."""
     from certiformer.errors import BadInput
     from certiformer.kernel.refusal import Refused
 
-    monkeypatch.setattr(Refused, "__init__", Refused.__init__)
-    monkeypatch.setattr(BadInput, "__init__", BadInput.__init__)
+    trials = campaign["trials"]
+    for kind in {Refused, BadInput, *trials.classes_of_targets()}:
+        monkeypatch.setattr(kind, "__init__", kind.__init__)
+    trials.watch_refusals.cache_clear(), trials.remember_targets.cache_clear()
 
 
 @pytest.mark.parametrize("kind", FORGED)
 def test_forgeries_are_refused_and_most_reach_the_last_rule(campaign, home, tmp_path, unwatched, kind):
     trials = campaign["trials"]
-    trials.watch_refusals.cache_clear()
     result = trials.chunk(kind, 0, TRIALS, 3, str(home), str(tmp_path))
     assert (result.accepted, result.crashed, result.honest_refused) == (0, 0, 0), result.finds
     assert result.false >= TRIALS // 4
@@ -154,7 +155,6 @@ def test_a_checker_that_skips_rows_is_deceived_and_the_folder_is_kept(campaign, 
     from certiformer.kernel.balls import ZERO
 
     trials = campaign["trials"]
-    trials.watch_refusals.cache_clear()
     monkeypatch.setattr(rules, "finite", lambda problem, progress=None: ZERO)
     result = trials.chunk("table", 0, 20, 3, str(home), str(tmp_path))
     assert result.accepted > 0
