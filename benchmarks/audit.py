@@ -79,14 +79,14 @@ def one(path: str) -> dict[str, Any]:
     import threadpoolctl  # noqa: F401
 
     from certiformer.audit import audit
-    from certiformer.audit.figures import figures
+    from certiformer.audit.figures import figure_values
 
     began, used = time.perf_counter(), time.process_time()
     found = audit(path)
     facts = {"seconds": time.perf_counter() - began, "cpu_seconds": time.process_time() - used}
     facts["peak_gib"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     words = found.measurements.matrices["word"].norms.spectral
-    return {**facts, "complete": found.complete, "word_sigma_max": words, "figures": figures(found)}
+    return {**facts, "complete": found.complete, "word_sigma_max": words, "figures": figure_values(found)}
 
 
 def minilm() -> dict[str, Any]:

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from certiformer.audit import local_lipschitz as module
 from certiformer.audit.local_lipschitz import _Region, ball_lipschitz, local_lipschitz, matrix_size
 from certiformer.bounds.attention_lipschitz import sequence_lipschitz
 from certiformer.bounds.numbers import above
@@ -117,3 +118,17 @@ def test_nonsense_is_refused():
     ):
         with pytest.raises(BadInput, match=sentence):
             local_lipschitz(model, low, high)
+
+
+def test_what_would_fill_the_memory_is_done_in_smaller_steps_or_refused(monkeypatch):
+    model = load(FOLDER)
+    whole, tried = local_lipschitz(model, LOW, HIGH, boxes=16, order=1), []
+    sizes = module._sizes
+    monkeypatch.setattr(module, "_sizes", lambda *arguments: tried.append(arguments[-1]) or sizes(*arguments))
+    monkeypatch.setattr(module, "MEMORY", 2**17)
+    # The same boxes are bisected as long as a step has no more of them than a batch.
+    found = local_lipschitz(model, LOW, HIGH, boxes=16, order=1)
+    assert 1 <= max(tried) < module.BATCH and whole.lower <= found.upper
+    monkeypatch.setattr(module, "MEMORY", 2**10)
+    with pytest.raises(BadInput, match="the derivatives by 2 inputs take"):
+        local_lipschitz(model, LOW, HIGH, boxes=16, order=1)

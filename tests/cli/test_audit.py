@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import struct
 import subprocess
@@ -14,6 +15,7 @@ import numpy as np
 import pytest
 
 from audit.checkpoints import bert_tensors, write_bert, write_llama
+from certiformer.audit.figures import NAMES
 from certiformer.audit.result import IDS
 
 HEAVY = ("jax", "jaxlib", "numpy", "flint", "rich", "safetensors")
@@ -34,8 +36,38 @@ def test_coverage_layers_theorems_and_mistakes_are_printed(cli, bert):
         assert f"\nE{number}  " in done.out
     assert "auditing" in done.err
     assert max(map(len, done.out.splitlines())) <= 100
-    order = [done.out.index(word) for word in (" holds ", " vacuous ", " holds-if ", " does-not-apply ")]
+    order = [
+        done.out.index(word) for word in ("in short ", "coverage ", " holds ", " vacuous ", " holds-if ", "silent ")
+    ]
     assert order == sorted(order)  # what says something comes first
+    assert "does-not-apply" not in done.out
+    every = cli("audit", bert, "--all")
+    assert every.out.index(" holds-if ") < every.out.index(" does-not-apply ") and "silent " not in every.out
+
+
+@pytest.mark.parametrize("columns", [40, 60, 80, 120])
+def test_no_number_is_broken_at_any_width(cli, bert, columns, monkeypatch):
+    monkeypatch.setenv("COLUMNS", str(columns))
+    narrow, data = cli("audit", bert), cli("audit", bert, "--json").data
+    numbers = {f"{head['qk_spectral']:.4g}" for head in data["layers"][0]["heads"]}
+    said = [each for each in data["theorems"] if each["value"] is not None and each["verdict"] != "does-not-apply"]
+    numbers = {max(numbers, key=float)} | {f"{each['value']:.4g}" for each in said}
+    words = set(narrow.out.replace(",", " ").split())
+    assert numbers <= words
+    assert max(map(len, narrow.out.splitlines())) <= max(columns, 60)
+    assert ("layer 0\n" in narrow.out) == (columns < 80)  # row under row where the columns do not fit
+
+
+def test_the_card_is_markdown_in_which_names_are_text(cli, tmp_path):
+    tensors = {**bert_tensors(), "<script>|`x`_a_[b](c)": np.ones((2, 2), np.float32)}
+    card = tmp_path / "card.md"
+    done = cli("audit", str(write_bert(tmp_path / "odd", tensors)), "--out", str(card), "--fail-if", "coverage < 1")
+    text = card.read_text(encoding="utf-8")
+    assert done.code == 1 and text.startswith("# Audit of odd\n\n4 of 5,348 parameters are not accounted for")
+    assert "Not accounted for: \\<script\\>\\|\\`x\\`\\_a\\_\\[b\\](c) of shape (2, 2)." in text
+    assert "**Fails:** coverage is 0.99" in text and "| layer | heads |" in text
+    rows = [line for line in text.splitlines() if line.startswith("|")]
+    assert {len(re.findall(r"(?<!\\)\|", row)) for row in rows} == {5, 10}  # four and nine columns
 
 
 def test_quiet_is_the_coverage_alone(cli, bert):
@@ -69,9 +101,33 @@ def test_nan_is_exit_code_1_and_named(cli, tmp_path):
 def test_conditions_decide_the_exit_code(cli, bert):
     assert cli("audit", bert, "--fail-if", "spectral_norm > 1000", "--fail-if", "coverage < 1").code == 0
     done = cli("audit", bert, "--quiet", "--fail-if", "spectral_norm > 1000", "--fail-if", "qk_spectral > 0")
-    assert done.code == 1 and done.out.endswith("fails      the condition 'qk_spectral > 0' is met\n")
+    assert done.code == 1 and " in layer " in done.out and done.out.endswith("the condition 'qk_spectral > 0' is met\n")
     as_json = cli("audit", bert, "--json", "--fail-if", "qk_spectral > 0")
     assert as_json.code == 1 and as_json.data["conditions_met"] == ["qk_spectral > 0"]
+    assert as_json.data["conditions"][0].startswith("qk_spectral is ")
+
+
+def test_a_condition_that_cannot_be_decided_is_an_error_and_no_pass(cli, tmp_path):
+    folder = str(write_bert(tmp_path / "bare", config={}))
+    done = cli("audit", folder, "--quiet", "--fail-if", "qk_spectral > 1e9")
+    assert done.code == 2 and done.out == "" and "cannot be decided" in done.err and "--heads" in done.err
+    assert cli("audit", folder, "--quiet", "--fail-if", "qk_spectral > 1e9", "--heads", "4").code == 0
+
+
+def test_a_path_needs_only_what_was_not_said(cli, bert):
+    for flags, needs in (
+        ([], ("--tokens", "--rho")),
+        (["--tokens", "1e6"], ("--rho",)),
+        (["--rho", "0.5"], ("--tokens",)),
+    ):
+        data = cli("audit", bert, "--json", *flags).data
+        path = next(each for each in data["theorems"] if each["id"] == "bounds.mixing_path")
+        assert tuple(need.partition(":")[0] for need in path["needs"]) == needs
+
+
+def test_the_figures_that_conditions_may_name_are_in_the_help(cli):
+    said = cli("audit", "--help").out.split()
+    assert [name for name in NAMES if name not in said] == []
 
 
 @pytest.mark.parametrize(
@@ -186,7 +242,7 @@ def test_the_ending_names_the_format(cli, bert):
     assert Path("a.html").read_text(encoding="utf-8").startswith("<!doctype html>")
     assert json.loads(Path("a.json").read_text())["coverage"] == cli("audit", bert, "--json").data["coverage"]
     card = Path("a.md").read_text(encoding="utf-8")
-    assert card.startswith("# Audit by certiformer\n") and "5,344 of 5,344 parameters accounted for" in card
+    assert card.startswith("# Audit of bert\n") and "Each of the 5,344 parameters" in card
     assert "\033" not in card
     for name in ("a.txt", "a", "a.safetensors", "a.HTML"):
         done = cli("audit", bert, "--out", name)

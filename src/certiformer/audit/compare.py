@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from certiformer.audit.figures import figures
+from certiformer.audit.figures import figure_values
 from certiformer.audit.record import plain
 from certiformer.audit.result import Audit
 
 
 def comparison(first: Audit, second: Audit) -> dict[str, Any]:
     """What differs, as JSON data; pairs are (first, second)."""
-    ours, theirs = figures(first), figures(second)
+    ours, theirs = figure_values(first), figure_values(second)
     pairs = zip(first.measurements.layers, second.measurements.layers, strict=False)
     other = {verdict.id: verdict for verdict in second.verdicts}
     return plain(

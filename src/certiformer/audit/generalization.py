@@ -78,7 +78,14 @@ def _path(checkpoint: Checkpoint, coverage: Coverage, given: Given) -> Verdict:
             name,
             "holds-if",
             "For one path of a mixing process: as many examples as it has blocks that are far apart.",
-            needs=("--tokens: the length of the path", "--rho: its mixing rate"),
+            needs=tuple(
+                need
+                for need, value in (
+                    ("--tokens: the length of the path", given.tokens),
+                    ("--rho: its mixing rate", given.rho),
+                )
+                if value is None
+            ),
         )
     found = mixing_path.best_blocks(given.tokens, given.rho, delta=given.delta)
     bits = stored_bits(checkpoint, coverage)

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import jax
 import numpy as np
@@ -26,7 +27,8 @@ from certiformer.errors import BadInput
 from certiformer.interval import rigorous_jit, run_canaries
 from certiformer.model import Transformer
 
-BATCH = 64
+BATCH = 64  # boxes at a time, fewer where the numbers of so many would fill the memory
+MEMORY = 2**31  # bytes that may be in use for one step of a batch
 UP = 1 + 2.0**-40  # covers sums of up to a thousand squares, a root and a product
 
 
@@ -112,21 +114,22 @@ def _bisected(
         if run_canaries(BATCH).failures:
             raise BadInput("this machine does not compute as the enclosures assume; `certiformer prove` says how")
         bound = rigorous_jit(jax.vmap(lambda c, r: enclosed_range(enclose(c, r)).magnitude), optimise=boxes > 4096)
+        bound, batch = _compiled(bound, size)
         lows, highs = start[None], end[None]
-        sizes, done = _sizes(bound, lows, highs), 1
+        sizes, done = _sizes(bound, lows, highs, batch), 1
         while done + 1 < boxes and sizes.max() > 0:
-            chosen = np.argsort(-sizes, kind="stable")[: min(BATCH, boxes - done) // 2]
+            chosen = np.argsort(-sizes, kind="stable")[: max(min(batch, boxes - done) // 2, 1)]
             left, right = _halves(lows[chosen], highs[chosen])
             rest = np.setdiff1d(np.arange(len(sizes)), chosen)
             new_lows, new_highs = np.concatenate([left[0], right[0]]), np.concatenate([left[1], right[1]])
             # A part stretches no more than the box it is from.
-            new = np.minimum(_sizes(bound, new_lows, new_highs), np.tile(sizes[chosen], 2))
+            new = np.minimum(_sizes(bound, new_lows, new_highs, batch), np.tile(sizes[chosen], 2))
             kept = region.meets(new_lows, new_highs)
             lows, highs = np.concatenate([lows[rest], new_lows[kept]]), np.concatenate([highs[rest], new_highs[kept]])
             sizes, done = np.concatenate([sizes[rest], new[kept]]), done + len(new)
             if progress is not None:
                 progress(done, boxes)
-        worst = np.argsort(-sizes, kind="stable")[:BATCH]
+        worst = np.argsort(-sizes, kind="stable")[:batch]
         lower = _seen(model, region.nearest((lows[worst] + highs[worst]) / 2))
     return LocalLipschitz(lower, float(sizes.max()), done)
 
@@ -141,15 +144,29 @@ def matrix_size(entries: Float[np.ndarray, "n D outputs"]) -> Float[np.ndarray, 
     return np.minimum(frobenius, np.sqrt(entries.sum(1).max(1) * entries.sum(2).max(1))) * UP
 
 
-def _sizes(bound, lows: np.ndarray, highs: np.ndarray) -> np.ndarray:
-    """Bounds of |J| on boxes; infinite where nothing is known."""
+def _compiled(bound: Any, inputs: int) -> tuple[Any, int]:
+    """The bound for as many boxes at a time as the compiler, by its own count, holds in `MEMORY`; and how many that is."""
+    batch = BATCH
+    while True:
+        box = jax.ShapeDtypeStruct((batch, inputs), np.float64)
+        compiled = bound.lower(box, box).compile()
+        used = compiled.memory_analysis().temp_size_in_bytes
+        if used <= MEMORY:
+            return compiled, batch
+        if batch * MEMORY < used:
+            raise BadInput(f"the derivatives by {inputs} inputs take {used / batch / 2**30:,.0f} GiB for one box")
+        batch = min(batch - 1, batch * MEMORY // used)
+
+
+def _sizes(bound, lows: np.ndarray, highs: np.ndarray, batch: int) -> np.ndarray:
+    """Bounds of |J| on boxes, `batch` at a time; infinite where nothing is known."""
     centre = (lows + highs) / 2
     radius = np.maximum(highs - centre, centre - lows) * UP + 1e-300
-    fill = [(0, -len(centre) % BATCH), (0, 0)]
+    fill = [(0, -len(centre) % batch), (0, 0)]
     centre_all, radius_all = np.pad(centre, fill, mode="edge"), np.pad(radius, fill, mode="edge")
     parts = [
-        np.asarray(bound(centre_all[i : i + BATCH], radius_all[i : i + BATCH]))
-        for i in range(0, len(centre_all), BATCH)
+        np.asarray(bound(centre_all[i : i + batch], radius_all[i : i + batch]))
+        for i in range(0, len(centre_all), batch)
     ]
     sizes = matrix_size(np.concatenate(parts))[: len(centre)]
     return np.where(np.isnan(sizes), np.inf, sizes)

@@ -13,7 +13,7 @@ from dataclasses import asdict, fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
 from certiformer.audit.architecture import length_of
-from certiformer.audit.figures import figures
+from certiformer.audit.figures import figure_values, summary
 from certiformer.audit.form import Attention, Checkpoint, FeedForward, Layer, Norm, Weight
 from certiformer.audit.head_figures import HeadFigures, ProductFigures
 from certiformer.audit.limits import left_over
@@ -50,7 +50,8 @@ def record(audit: Audit) -> dict[str, Any]:
             "buffers": list(audit.coverage.buffers),
             "copies": list(audit.coverage.copies),
         },
-        "figures": figures(audit),
+        "summary": summary(audit),
+        "figures": figure_values(audit),
         "layers": [
             _layer(*both, length_of(checkpoint, audit.given.length))
             for both in zip(checkpoint.layers, found.layers, strict=True)

@@ -26,7 +26,13 @@ EXAMPLES = """
   certiformer audit new/ --compare old/                      # what changed between two checkpoints
   certiformer audit folder/ --json                           # every figure, with its provenance
 
-exit codes: 0 done, 1 a parameter is not accounted for or not finite or a condition of --fail-if is met, 2 nothing to audit
+  certiformer audit folder/ --out card.md                    # a card: three sentences, theorems and layers as Markdown
+  certiformer audit folder/ --all                            # also the theorems that do not apply, with the reason
+
+figures for --fail-if: spectral_norm qk_spectral vo_spectral score_bound lipschitz alpha smallest_alpha stable_rank
+random_heads coverage parameters layers not_finite holds vacuous warnings
+exit codes: 0 done; 1 a parameter is not accounted for or not finite, or a condition of --fail-if is met; 2 nothing to
+audit, or a condition on a figure that is not known for this checkpoint
 """
 
 Whole = Annotated[int | None, arg(metavar="N", help_behavior_hint="")]
@@ -89,6 +95,8 @@ class Options:
     """exit with 1 if a figure meets a condition, for instance "spectral_norm > 10" """
     out: Annotated[str | None, arg(metavar="FILE", help_behavior_hint="")] = None
     """write the report there, too: FILE.html a page with pictures, FILE.json data, FILE.md Markdown"""
+    all: Flag = False
+    """also print the theorems that do not apply, each with the reason"""
     force: Flag = False
     """replace an existing FILE"""
     config: OptionalFile = None
@@ -109,16 +117,19 @@ def run(options: Options, terminal: Terminal) -> int:
         require_file(options.out, options.force, options.path, options.compare)
     found = _audited(options.path, given, config, terminal)
     other = None if options.compare is None else _audited(options.compare, given, config, terminal)
-    met = [condition.text for condition in conditions if condition.is_met(figures(found))]
+    known = figures(found)
+    met = [condition for condition in conditions if condition.is_met(known[condition.name])]
+    said = [condition.sentence(known[condition.name]) for condition in met]
+    data = _data(found, other, [condition.text for condition in met]) | {"conditions": said}
     if options.out is not None:
-        write_file(options.out, options.force, _data(found, other, met), found, met)
+        write_file(options.out, options.force, data, found, said)
         terminal.note(f"wrote {options.out}")
     if terminal.json:
-        terminal.emit(_data(found, other, met))
+        terminal.emit(data)
     else:
         from certiformer.cli.audit_tables import say_audit, say_comparison
 
-        say_audit(found, terminal, met)
+        say_audit(found, terminal, said, everything=options.all)
         if other is not None:
             say_comparison(found, other, terminal)
     return 1 if met or not found.complete or (other is not None and not other.complete) else 0

@@ -6,32 +6,24 @@ import json
 import os
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any
 
-from certiformer.cli.terminal import Terminal
+from certiformer.cli.terminal import visible
 from certiformer.disk import put_file, refuse_taken_file
 from certiformer.errors import BadInput
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from certiformer.audit import Audit
 
 FORMATS = {
     ".html": "a page with pictures",
     ".json": "every figure as data",
-    ".md": "what the terminal shows, as Markdown",
+    ".md": "a card in Markdown",
 }
-COLOUR = re.compile(r"\033\[[0-9;]*m")
-
-
-class Card(Terminal):
-    """Keeps what would be printed, without colours."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.lines: list[str] = []
-
-    def write(self, stream: TextIO, line: str) -> None:
-        self.lines.append(COLOUR.sub("", line))
+# What Markdown or HTML would read as more than text; names of tensors come from files of anybody.
+MARKS = re.compile(r"[\\`*_\[\]<>|&~$]")
 
 
 def require_file(place: str, force: bool, *checkpoints: str | None) -> None:
@@ -68,12 +60,44 @@ def write_file(place: str, force: bool, data: dict[str, Any], found: Audit, met:
 
 
 def _card(found: Audit, met: list[str]) -> str:
-    from certiformer.cli.audit_tables import say_audit
+    """Three sentences, the conditions that are met, and the tables, as Markdown."""
+    from certiformer.audit.figures import summary
+    from certiformer.cli.audit_tables import SAYING, TONES, layer_table, theorem_table
 
-    card = Card()
-    say_audit(found, card, met)
-    # Indented, so that nothing in the names of tensors is Markdown.
-    return "\n".join(["# Audit by certiformer", "", *(f"    {line}".rstrip() for line in card.lines)]) + "\n"
+    name = os.path.basename(os.path.realpath(found.path))
+    silent = theorem_table(found, [verdict for verdict in TONES if verdict not in SAYING])
+    parts = [
+        f"# Audit of {_text(name)}",
+        *map(_text, summary(found)),
+        *(
+            f"Not accounted for: {_text(name)} of shape {_text(str(tuple(shape)))}."
+            for name, shape in found.coverage.missing
+        ),
+        *(f"Not finite: {_text(name)}." for name in found.measurements.not_finite),
+        *(f"**Fails:** {_text(sentence)}." for sentence in met),
+        "## What theorems say",
+        _markdown(theorem_table(found, SAYING)),
+        f"<details><summary>{silent.row_count} theorems do not apply</summary>\n\n{_markdown(silent)}\n\n</details>",
+        "## Layers",
+        _markdown(layer_table(found)),
+        "## Often mistaken",
+        "\n".join(f"- **{each.id}** {_text(each.name)}: {_text(each.sentence)}" for each in found.diagnostics),
+        "Norms are those of the stored weights. They prove nothing about behaviour beyond the theorems above.",
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _markdown(table: Table) -> str:
+    """A table of rich as a table of Markdown."""
+    rows = zip(*(column._cells for column in table.columns), strict=True)
+    lines = [[str(column.header) for column in table.columns], ["---"] * len(table.columns)]
+    lines += [[_text(str(cell)) for cell in row] for row in rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _text(text: str) -> str:
+    """One line of text in which nothing is Markdown; it never begins a line."""
+    return MARKS.sub(lambda mark: f"\\{mark[0]}", visible(text))
 
 
 def _folder_of(checkpoint: str) -> str:

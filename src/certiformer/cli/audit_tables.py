@@ -1,10 +1,12 @@
-"""What `audit` prints: coverage, a table of layers, a table of theorems, the diagnostics."""
+"""What `audit` prints: three sentences, coverage, a table of layers, a table of theorems, the diagnostics."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from statistics import median
 from typing import TYPE_CHECKING
 
+from certiformer.audit.figures import summary
 from certiformer.cli.terminal import Terminal
 
 if TYPE_CHECKING:
@@ -15,21 +17,31 @@ if TYPE_CHECKING:
 
 # What says something comes first.
 TONES = {"holds": "green", "vacuous": "red", "holds-if": "yellow", "does-not-apply": "dim"}
+SAYING = [verdict for verdict in TONES if verdict != "does-not-apply"]
+SENTENCES = "what it says"  # the heading of the column that is wrapped
 LAYERS = 12  # rows of the table of layers: the first ones, then only a count
 
 
-def say_audit(found: Audit, terminal: Terminal, met: list[str]) -> None:
-    """The whole audit, or coverage and conditions only when quiet."""
+def say_audit(found: Audit, terminal: Terminal, met: list[str], *, everything: bool = False) -> None:
+    """The audit, three sentences first; coverage and conditions only when quiet; with `everything` all theorems."""
     if not terminal.quiet:
         _say_model(found, terminal)
+        label = "in short"
+        for sentence in summary(found):
+            terminal.fact(label, sentence, "strong")
+            label = ""
     _say_coverage(found, terminal)
     if not terminal.quiet:
-        _say_layers(found, terminal)
-        _say_theorems(found, terminal)
+        terminal.say()
+        terminal.table(layer_table(found))
+        if len(found.measurements.layers) > LAYERS:
+            left = len(found.measurements.layers) - LAYERS
+            terminal.say(f"... and {left} layers more (--json and --out FILE.html have all)")
+        _say_theorems(found, terminal, everything)
         for each in found.diagnostics:
             terminal.fact(each.id, f"{each.name}: {each.sentence}", "weak" if each.level == "warning" else "label")
-    for text in met:
-        terminal.fact("fails", f"the condition {text!r} is met", "bad")
+    for sentence in met:
+        terminal.fact("fails", sentence, "bad")
 
 
 def say_comparison(first: Audit, second: Audit, terminal: Terminal) -> None:
@@ -77,16 +89,13 @@ def _say_coverage(found: Audit, terminal: Terminal) -> None:
         terminal.fact("not finite", f"{name} has NaN or infinite entries", "bad")
 
 
-def _say_layers(found: Audit, terminal: Terminal) -> None:
+def layer_table(found: Audit) -> Table:
+    """The figures of the first layers."""
     table = _table("layer", "heads", "QK/√e max", "median", "random", "OV max", "random", "score bound", "α (median)")
-    layers = found.measurements.layers
-    for number, layer in enumerate(layers[:LAYERS]):
+    for number, layer in enumerate(found.measurements.layers[:LAYERS]):
         times = f" x{layer.repeats}" if layer.repeats > 1 else ""
         table.add_row(f"{number}{times}", *_layer_cells(layer))
-    terminal.say()
-    terminal.table(table)
-    if len(layers) > LAYERS:
-        terminal.say(f"... and {len(layers) - LAYERS} layers more (--json and --out have all)")
+    return table
 
 
 def _layer_cells(layer: LayerFigures) -> list[str]:
@@ -105,31 +114,38 @@ def _layer_cells(layer: LayerFigures) -> list[str]:
     ]
 
 
-def _say_theorems(found: Audit, terminal: Terminal) -> None:
+def _say_theorems(found: Audit, terminal: Terminal, everything: bool) -> None:
+    terminal.say()
+    terminal.table(theorem_table(found, TONES if everything else SAYING))
+    terminal.say()
+    silent = [] if everything else [each for each in found.verdicts if each.verdict not in SAYING]
+    if silent:
+        names = ", ".join(each.id.rpartition(".")[2] for each in silent)
+        terminal.fact("silent", f"{len(silent)} theorems do not apply (--all says why): {names}")
+
+
+def theorem_table(found: Audit, verdicts: Iterable[str]) -> Table:
+    """The theorems with one of these verdicts, what says something first."""
     from rich.text import Text
 
     table = _table("theorem", "verdict", "value", "what it says")
-    table.columns[2].justify = "right"
-    table.columns[3].justify = "left"
-    for each in sorted(found.verdicts, key=lambda each: list(TONES).index(each.verdict)):
+    chosen = [each for each in found.verdicts if each.verdict in verdicts]
+    for each in sorted(chosen, key=lambda each: list(TONES).index(each.verdict)):
         says = each.sentence if not each.needs else f"{each.sentence} Needs {'; '.join(each.needs)}."
         name = each.id.rpartition(".")[2]
         table.add_row(Text(name), Text(each.verdict, TONES[each.verdict]), _number(each.value), Text(says))
-    terminal.say()
-    terminal.table(table)
-    terminal.say()
+    return table
 
 
 def _table(*names: str) -> Table:
+    """Numbers stand to the right and are never broken; the one column of sentences is."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
     table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for place, name in enumerate(names):
-        whole = name in ("theorem", "verdict", "value", "figure")
-        table.add_column(name, justify="left" if place == 0 else "right", no_wrap=whole, overflow="fold")
-    if names[1] == "verdict":
-        table.columns[1].justify = "left"
+        text, words = name == SENTENCES, place == 0 or name in ("verdict", SENTENCES)
+        table.add_column(name, justify="left" if words else "right", no_wrap=not text, min_width=30 if text else None)
     return table
 
 

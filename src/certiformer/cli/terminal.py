@@ -99,10 +99,11 @@ class Terminal:
         self._put(sys.stdout, [("  ", None), (visible(name).ljust(width), "strong"), (visible(text), None)])
 
     def table(self, table: Table) -> None:
-        """A table of rich, whose cells are made visible first."""
+        """A table of rich, whose cells are made visible first; where its columns do not fit, row under row."""
         from io import StringIO
 
         from rich.console import Console
+        from rich.measure import Measurement
 
         for column in table.columns:
             column._cells = [_visible_cell(cell) for cell in column._cells]
@@ -114,9 +115,25 @@ class Terminal:
             color_system="standard" if coloured else None,
             no_color=not coloured,
         )
+        wide = console.options.update(width=10_000)
+        if Measurement.get(console, wide, table).minimum > console.width:
+            self._stacked(table)
+            return
         console.print(table)
         for line in buffer.getvalue().rstrip().split("\n"):
             self.write(sys.stdout, line.rstrip())
+
+    def _stacked(self, table: Table) -> None:
+        """Every row as a heading and the cells under it, each beside the name of its column."""
+        names = [str(column.header) for column in table.columns]
+        width = max(map(len, names)) + 2
+        for row in zip(*(column._cells for column in table.columns), strict=True):
+            self.say(f"{names[0]} {row[0]}")
+            for name, cell in zip(names[1:], row[1:], strict=True):
+                lines = textwrap.wrap(str(cell), max(text_width() + LABEL - width - 2, 20)) or [""]
+                for line in lines if str(cell) else ():
+                    self.say(f"  {name.ljust(width)}{line}")
+                    name = ""
 
     def _labelled(self, label: str, line: str, tone: str) -> None:
         self._put(sys.stdout, [(label.ljust(LABEL), tone), (line, None)])

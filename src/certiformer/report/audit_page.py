@@ -71,7 +71,7 @@ def _claim(data: dict[str, Any]) -> str:
     coverage, bad = data["coverage"], data["not_finite"]
     whole = not coverage["missing"] and not bad
     badge = "complete" if whole else "incomplete"
-    sentence = f"{coverage['accounted']:,} of {coverage['total']:,} parameters are accounted for."
+    sentences = "".join(f'<p class="sentence">{escape(sentence)}</p>' for sentence in data["summary"])
     lines = [f"Not accounted for: {each['tensor']} {tuple(each['shape'])}" for each in coverage["missing"]]
     lines += [f"NaN or infinite entries: {name}" for name in bad]
     lines += [f"Tied copy, counted once: {name}" for name in coverage["copies"]]
@@ -79,7 +79,7 @@ def _claim(data: dict[str, Any]) -> str:
     items = "".join(f"<li>{escape(line)}</li>" for line in (*lines, *data["notes"]))
     return (
         f'<div class="claim {"good" if whole else "bad"}"><span class="badge">{badge}</span>'
-        f'<p class="sentence">{escape(sentence)}</p><ul class="plain quiet">{items}</ul></div>'
+        f'{sentences}<ul class="plain quiet">{items}</ul></div>'
     )
 
 
@@ -109,6 +109,15 @@ def _count(value: float) -> str:
 
 
 def _theorems(theorems: list[dict[str, Any]]) -> str:
+    """What says something; what does not apply is folded."""
+    silent = [each for each in theorems if each["verdict"] == _ORDER[-1]]
+    table = _theorem_table([each for each in theorems if each["verdict"] != _ORDER[-1]])
+    if not silent:
+        return table
+    return f"{table}<details><summary>{len(silent)} theorems do not apply</summary>{_theorem_table(silent)}</details>"
+
+
+def _theorem_table(theorems: list[dict[str, Any]]) -> str:
     rows = ""
     for each in sorted(theorems, key=lambda each: _ORDER.index(each["verdict"])):
         needs = f"<small>Needs {escape('; '.join(each['needs']))}.</small>" if each["needs"] else ""
