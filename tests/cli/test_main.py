@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from importlib import import_module
 
 import pytest
 
@@ -140,3 +141,31 @@ def test_the_same_words_through_the_module_with_arguments(finished):
     done = run_python("-m", "certiformer", "show", str(finished), "--quiet")
     assert done.returncode == 0
     assert done.stdout.startswith("At every real point x1 of [0, 2*pi]")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["build", "x1", "--on", "[0,1]", "--epsilon", "0.1"], "there is no flag --epsilon; did you mean --eps?"),
+        (["compile", "reverse", "--length", "eight"], "--length is a whole number, not 'eight'"),
+        (["audit", "x", "--radius", "wide"], "--radius is a number, not 'wide'"),
+        (["compile", "reverse", "--vocab", "a b c", "--length", "4"], "no blanks in them, as in a,b,c"),
+        (["theorem", "voronoy"], "did you mean 'axioms.voronoi"),
+    ],
+)
+def test_a_mistake_is_said_in_words_of_the_user(cli, arguments, sentence):
+    done = cli(*arguments)
+    assert done.code == 2 and done.out == "" and sentence in done.err
+    assert "NoneType" not in done.err and "class" not in done.err and done.err.count("\n") == 1
+
+
+def test_examples_in_the_help_are_one_command_a_line():
+    from certiformer.cli.main import KINDS, VERBS
+
+    modules = [*VERBS, *(f"{verb}_{kind}" for verb, kinds in KINDS.items() for kind in kinds)]
+    for name in modules:
+        module = import_module(f"certiformer.cli.{name}")
+        for line in getattr(module, "EXAMPLES", "").splitlines():
+            command, _, comment = line.partition("#")
+            assert command.count("certiformer ") <= 1 and not comment.endswith("certiformer"), (name, line)
+            assert len(line) <= 125, (name, line)

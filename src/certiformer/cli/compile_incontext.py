@@ -16,14 +16,14 @@ from certiformer.cli.terminal import Terminal
 
 SUMMARY = "Turn a learning algorithm into a transformer that is proved to run it on the rows of its context."
 EXAMPLES = """
-  certiformer compile incontext gd --features 3 --rows 50 --layers 20              # 20 steps of gradient descent
-  certiformer compile incontext gd --features 3 --layers 20 --looped               # the same with one block, applied
-  20 times certiformer compile incontext gd --features 2 --layers 1 --attention softmax-pair   # with plain softmax
-  attention certiformer compile incontext ridge --features 5 --strength 0.1 --rows 200       # ridge regression
-  certiformer compile incontext ridge --features 5 --strength 0.01 --spectrum 0.01 1 --schedule chebyshev --layers 64
-  certiformer compile incontext logistic --features 3 --strength 0.1               # probabilities of 0 and 1
-  certiformer compile incontext lasso --features 4 --strength 0.05                 # sparse weights certiformer
-  compile incontext select --features 4 --strength 0.01,0.1,1          # the best of several strengths
+  certiformer compile incontext gd --features 3 --rows 50 --layers 20        # 20 steps of gradient descent
+  certiformer compile incontext gd --features 3 --layers 20 --looped         # the same, one block 20 times
+  certiformer compile incontext gd --features 2 --attention softmax-pair     # with plain softmax attention
+  certiformer compile incontext ridge --features 5 --strength 0.1            # ridge regression
+  certiformer compile incontext ridge --features 5 --strength 0.01 --spectrum 0.01 1 --schedule chebyshev
+  certiformer compile incontext logistic --features 3 --strength 0.1         # probabilities of 0 and 1
+  certiformer compile incontext lasso --features 4 --strength 0.05           # sparse weights
+  certiformer compile incontext select --features 4 --strength 0.01,0.1,1    # the best of several strengths
 
 Losses are means over the rows that are given, so --strength s is alpha = rows * s in scikit-learn's Ridge.
 exit codes: 0 certified, 2 a mistake in the flags, 3 compiled but not proved

@@ -24,7 +24,7 @@ EXAMPLES = """
   certiformer export runs/sines --to onnx                    # runs/sines.onnx, for onnxruntime and others
   certiformer export runs/sines --to torch --out sines       # a folder with module.py and its weights
   certiformer export my-model --to hf --out card --force     # safetensors, config.json, README.md; replace an old one
-  certiformer export runs/hist --to gpt2                     # a compiled causal program, for AutoModelForCausalLM
+  certiformer export runs/frac_prevs --to gpt2               # a compiled causal program, for AutoModelForCausalLM
   certiformer export runs/reverse --to transformerlens       # for HookedTransformer
 
 onnx needs pip install "certiformer[onnx]"; the others need nothing to write. gpt2, llama and phi3 are stock architectures

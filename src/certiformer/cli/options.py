@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import difflib
 import io
 import os
 import re
@@ -27,6 +28,8 @@ OptionalFile = Annotated[str | None, arg(metavar="FILE.toml", help_behavior_hint
 
 _BOX_LINES = re.compile(r"[╭╮╰╯│─┌┐└┘|]+|^\++|-{3,}|\+-+|\x1b\[[0-9;]*m", re.MULTILINE)
 MAX_DIGITS = 300
+_UNKNOWN_FLAG = re.compile(r"Unrecognized options?: (--[^\s,=]+)")
+_WRONG_VALUE = re.compile(r"Error parsing (--[\w-]+): no type matching \{None\} (INT|FLOAT) could .*?\[('[^']*')\]")
 _FOOTER = re.compile(r"For full helptext.*", re.DOTALL)
 
 
@@ -51,7 +54,9 @@ def parse(module: Any, verb: str, arguments: Sequence[str], terminal: Terminal) 
             )
     except SystemExit as stop:
         if stop.code:
-            return _usage_error(errors.getvalue(), terminal)
+            message = errors.getvalue()
+            sentence = plain_sentence(one_line(message), [field.name for field in fields(module.Options)])
+            return _usage_error(message, terminal) if sentence is None else terminal.error(sentence, 2)
         terminal.page(f"\nexamples:\n{module.EXAMPLES.rstrip()}")
         return 0
     return _stripped(options)
@@ -73,6 +78,29 @@ def _usage_error(message: str, terminal: Terminal) -> int:
     for line in message.rstrip("\n").split("\n"):
         terminal.complain(line)
     return 2
+
+
+def plain_sentence(message: str, names: Sequence[str]) -> str | None:
+    """What is wrong with a value or a flag that does not exist, in words that say nothing about Python's types; None for
+    any other message. `names` are the flags that there are.
+
+    >>> plain_sentence("Unrecognized options: Unrecognized options: --epsilon, 0.1", ["eps", "on"])
+    'there is no flag --epsilon; did you mean --eps?'
+    >>> plain_sentence("Error parsing --length: no type matching {None} INT could be made from ['eight']", [])
+    "--length is a whole number, not 'eight'"
+    """
+    unknown = _UNKNOWN_FLAG.search(message)
+    if unknown is not None:
+        wanted = unknown[1].removeprefix("--")
+        flags = [name.replace("_", "-") for name in names]
+        begins = [name for name in flags if wanted.startswith(name) or name.startswith(wanted)]
+        near = [*begins, *difflib.get_close_matches(wanted, flags, n=1)]
+        return f"there is no flag {unknown[1]}" + (f"; did you mean --{near[0]}?" if near else "")
+    wrong = _WRONG_VALUE.search(message)
+    if wrong is None:
+        return None
+    kind = "a whole number" if wrong[2] == "INT" else "a number"
+    return f"{wrong[1]} is {kind}, not {wrong[3]}"
 
 
 def one_line(message: str) -> str:

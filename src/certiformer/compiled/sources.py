@@ -59,6 +59,12 @@ def read_vocab(text: str) -> list[Value]:
     parts = [part.strip() for part in text.split(",")]
     if not all(parts):
         raise BadInput(f"--vocab is a list of tokens with commas between them, as in a,b,c; {text!r} has an empty one")
+    if any(
+        " " in part for part in parts
+    ):  # tokens of an input are separated by blanks: such a token could not be typed
+        raise BadInput(
+            f"--vocab is a list of tokens with commas between them and no blanks in them, as in a,b,c, not {text!r}"
+        )
     return [read_value(part) for part in parts]
 
 

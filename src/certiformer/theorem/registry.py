@@ -73,9 +73,12 @@ def find(identifier: str, package: Path = PACKAGE) -> Entry:
 def _hint(wanted: str, entries: list[Entry]) -> str:
     by_name = {entry.record.name: entry.record.id for entry in entries}
     by_id = {entry.record.id: entry.record.id for entry in entries}
-    near = difflib.get_close_matches(wanted, [*by_name, *by_id], n=1, cutoff=0.5)
-    if near:
-        return f"did you mean {(by_name | by_id)[near[0]]!r}?"
+    # Half a name with a slip in it is nearest to the beginning of the name as long as it.
+    by_beginning = {name[: len(wanted)]: identifier for name, identifier in by_name.items()}
+    for known, cutoff in ((by_name | by_id, 0.5), (by_beginning, 0.7)):
+        near = difflib.get_close_matches(wanted, known, n=1, cutoff=cutoff)
+        if near:
+            return f"did you mean {known[near[0]]!r}?"
     return "`certiformer theorem` lists them all"
 
 
