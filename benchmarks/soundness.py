@@ -257,7 +257,8 @@ def plant(chosen: argparse.Namespace, kinds: list[str], home: Path) -> dict:
 
     globs = chosen.source or list(mutants.SOURCES)
     part, parts = map(int, chosen.shard.split("/"))
-    faults = mutants.drawn(globs, chosen.mutants, chosen.seed)[part - 1 :: parts]
+    faults = mutants.drawn(globs, chosen.mutants, chosen.seed)
+    faults = faults[(part - 1) * len(faults) // parts : part * len(faults) // parts]
     return mutants.run(faults, kinds, home, chosen.seed, chosen.workers, lambda text: say(chosen, text))
 
 

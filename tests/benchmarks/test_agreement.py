@@ -44,7 +44,7 @@ def test_a_refusal_is_counted_and_ends_with_one(agreement, monkeypatch, capsys):
         return SimpleNamespace(certificate=certificate, outcome=SimpleNamespace(value="proved"), leaves=b"\xff")
 
     monkeypatch.setattr("certiformer.search.prove", proved)
-    monkeypatch.setattr(agreement, "measured", lambda numbers, workers: map(agreement.trial, numbers))
+    monkeypatch.setattr(agreement, "measured", lambda numbers, workers, seconds: map(agreement.trial, numbers))
     verdicts = iter(["proved", "refused", "proved"])
     monkeypatch.setattr(
         checks, "check", lambda folder, workers: SimpleNamespace(outcome=next(verdicts), reason="too wide")
