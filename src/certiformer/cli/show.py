@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import tempfile
 import webbrowser
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -140,6 +141,15 @@ def say_recorded(facts: dict[str, Any], terminal: Terminal) -> None:
     terminal.fact("recorded", f"{facts['outcome']}{level}{reason} (recorded, not checked; `{decides}` decides)")
 
 
+def say_rests_on(rules: Sequence[str], leaves: int, terminal: Terminal) -> None:
+    """What the recorded proof would rest on, if `check` accepts it, and its rules in order of use."""
+    from certiformer.report.wording import rests_on
+
+    many = f" ({leaves:,} leaves)" if leaves else ""
+    text = f"{CLAIMED}{rests_on(rules)}, by {', then '.join(rules)}{many}"
+    terminal.fact("rests on", text if rules else "no proof")
+
+
 def _describe(facts: dict[str, Any], terminal: Terminal) -> None:
     from certiformer.cli.outcome import bracket_line, sizes_text
     from certiformer.report.numbers import bound_text, size_text
@@ -147,8 +157,7 @@ def _describe(facts: dict[str, Any], terminal: Terminal) -> None:
     terminal.fact("claim", facts["sentence"], "strong")
     say_recorded(facts, terminal)
     terminal.fact("error", f"{CLAIMED}{bracket_line(facts['lower'], facts['upper'])}")
-    leaves = f" ({facts['leaves']:,} leaves)" if facts["leaves"] else ""
-    terminal.fact("rests on", f"{CLAIMED}{', then '.join(facts['rules'])}{leaves}" if facts["rules"] else "no proof")
+    say_rests_on(facts["rules"], facts["leaves"], terminal)
     terminal.fact("size", f"{sizes_text(facts)}, {size_text(facts['bytes'])} (recorded method: {facts['method']})")
     if facts["run_error"] is not None:
         more = bound_text(facts["run_error"], up=True)

@@ -56,6 +56,8 @@ def _drawn(compiled: CompiledProgram, terminal: Terminal) -> Path:
 
 
 def _facts(compiled: CompiledProgram, directory: str, page: Path | None) -> dict[str, Any]:
+    from certiformer.kernel.certificate import rules_used
+
     certificate, bill = compiled.certificate, compiled.bill
     return {
         "sentence": compiled.sentence(),
@@ -64,6 +66,7 @@ def _facts(compiled: CompiledProgram, directory: str, page: Path | None) -> dict
         "outcome": certificate.outcome.value,
         "level": certificate.level,
         "reason": certificate.reason,
+        "rules": [] if certificate.proof is None else rules_used(certificate.proof),
         "layers": bill.layers,
         "width": bill.width,
         "heads": bill.heads,
@@ -82,11 +85,12 @@ def _facts(compiled: CompiledProgram, directory: str, page: Path | None) -> dict
 
 
 def _describe(compiled: CompiledProgram, facts: dict[str, Any], terminal: Terminal) -> None:
-    from certiformer.cli.show import say_recorded
+    from certiformer.cli.show import say_recorded, say_rests_on
     from certiformer.report.numbers import size_text
 
     terminal.fact("claim", facts["sentence"], "strong")
     say_recorded(facts, terminal)
+    say_rests_on(facts["rules"], 0, terminal)
     terminal.fact("size", f"{compiled.bill}, {size_text(facts['bytes'])} in {facts['dtype']}")
     causes = [f"{count:>9,} {name}" for name, count in compiled.bill.causes[:5]]
     terminal.listing("parameters", causes)

@@ -12,9 +12,9 @@ ENGINES = "Other engines: a run counts when it keeps the rules of float semantic
 
 def show_computation(directory: str, terminal: Terminal) -> int:
     """Say what such a folder claims; returns the exit code."""
-    from certiformer.cli.show import say_recorded
+    from certiformer.cli.show import say_recorded, say_rests_on
     from certiformer.compiler.folder import load_model
-    from certiformer.kernel.certificate import certificate_in
+    from certiformer.kernel.certificate import certificate_in, rules_used
     from certiformer.kernel.computation import claimed
     from certiformer.kernel.files import read_files
 
@@ -29,6 +29,7 @@ def show_computation(directory: str, terminal: Terminal) -> int:
         "outcome": certificate.outcome.value,
         "level": certificate.level,
         "reason": certificate.reason,
+        "rules": [] if certificate.proof is None else rules_used(certificate.proof),
     }
     if terminal.json:
         sizes = {"width": model.config.width, "tokens": model.config.tokens, "dtype": model.config.dtype}
@@ -39,6 +40,7 @@ def show_computation(directory: str, terminal: Terminal) -> int:
     else:
         terminal.fact("claim", sentence, "strong")
         say_recorded({**recorded, "directory": directory}, terminal)
+        say_rests_on(recorded["rules"], 0, terminal)
         for number, text in enumerate(not_claimed):
             terminal.fact("not said" if number == 0 else "", text)
         terminal.facts("next", [f"certiformer check {shlex.quote(directory)}   # believes nothing of the above"])

@@ -43,7 +43,7 @@ from pathlib import Path
 from typing import Any
 
 from certiformer.errors import BadInput
-from certiformer.kernel.axioms import USES
+from certiformer.kernel.axioms import BY_SITUATIONS, USES
 from certiformer.kernel.files import (
     BASIS,
     CERTIFICATE,
@@ -185,16 +185,17 @@ def from_json(data: Any, depth: int = 0) -> Node:
 
 
 def rules_used(node: Node) -> list[str]:
-    """The rules and theorems a proof rests on, in order of first use.
+    """The rules and axioms a proof rests on, in order of first use.
 
-    >>> rules_used(Sum("0.2", (Boxes("0.1", 2, 0, 1), Theorem("0.1", "voronoi_second_order"))))
-    ['sum', 'boxes', 'theorem voronoi_second_order']
-    >>> rules_used(Theorem("0.1", "in_context_ridge"))
-    ['theorem in_context_ridge', 'theorem in_context_gradient']
+    >>> rules_used(Outputs("0.2", (Boxes("0.1", 2, 0, 1), Theorem("0.1", "voronoi_second_order"))))
+    ['outputs', 'boxes', 'axiom voronoi_second_order']
+    >>> rules_used(Theorem("0.1", "in_context_ridge")), rules_used(Theorem("0", "looped_machine"))
+    (['axiom in_context_ridge', 'axiom in_context_gradient'], ['situations'])
     """
     names = [rule_name(node)]
     if isinstance(node, Theorem):
-        names = [f"theorem {name}" for name in (node.id, *USES.get(node.id, ()))]
+        axioms = [f"axiom {name}" for name in (node.id, *USES.get(node.id, ()))]
+        names = ["situations"] if node.id in BY_SITUATIONS else axioms
     for child in node.children if isinstance(node, Inner) else ():
         names.extend(name for name in rules_used(child) if name not in names)
     return names
