@@ -106,7 +106,9 @@ def remember_targets() -> None:
 def classes_of_targets() -> list[type]:
     """What axioms find out about a target, at hundreds of boxes, from nothing but the arguments: their classes that are
     made of a program."""
-    modules = [importlib.import_module(f"certiformer.axioms.{name}") for _, name, _ in pkgutil.iter_modules(axioms.__path__)]
+    modules = [
+        importlib.import_module(f"certiformer.axioms.{name}") for _, name, _ in pkgutil.iter_modules(axioms.__path__)
+    ]
     classes = {kind for module in modules for kind in vars(module).values()
                if isinstance(kind, type) and kind.__module__ == module.__name__}  # fmt: skip
     made = {kind: [*inspect.signature(kind).parameters.values()] for kind in classes if "__init__" in vars(kind)}

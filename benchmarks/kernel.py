@@ -5,9 +5,10 @@
     python benchmarks/kernel.py --against ../older       # also the median ratio of the times of check (`check_ratio.py`)
     python benchmarks/kernel.py lines modules cold       # some of them: lines, modules, cold, leaves, ratio
 
-The run that is checked is that of the README, trained anew (about a minute). Lines are counted as `tests/kernel/test_line_budget.py`
-counts them. Modules are those of this package of which a function runs during `check`, imports left out. The cold check is the whole
-command in a new process, the least of five on the clock; leaves a second are confirmed by one process. Exit code 1: a goal is missed.
+The run that is checked is that of the README, trained anew (about a minute). Lines are counted as
+`tests/kernel/test_line_budget.py` counts them. Modules are those of this package of which a function runs during
+`check`, imports left out. The cold check is the whole command in a new process, the least of five on the clock; leaves a
+second are confirmed by one process. Exit code 1: a goal is missed.
 """
 
 from __future__ import annotations
@@ -165,7 +166,9 @@ def ratios(against: str) -> list[Figure]:
         middle, count = check_ratio.middle(rows, kind), sum(row["kind"] == kind and "ratio" in row for row in rows)
         if middle is not None:
             note = f"{count} of them"
-            figures.append(Figure(f"time of check against {against}, median of {kind}s", middle, check_ratio.GOAL, note=note))
+            figures.append(
+                Figure(f"time of check against {against}, median of {kind}s", middle, check_ratio.GOAL, note=note)
+            )
     return figures
 
 

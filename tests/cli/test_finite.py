@@ -71,7 +71,7 @@ def test_maps_on_sequences_go_through_build_check_and_show(cli, arguments):
     assert "a run in float64 adds at most" in done.out
     assert "in real arithmetic and in a run in float64: margin 0.49999" in " ".join(done.out.split())
     assert cli("check", "run").code == 0
-    assert cli("show", "run", "--json").data["rules"][0].startswith("axiom exact_")
+    assert cli("show", "run", "--json").data["rules"][0].startswith("theorem exact_")
 
 
 def test_the_words_of_the_command_line_are_those_of_the_library():

@@ -24,7 +24,7 @@ def test_a_tree_survives_the_file():
 
 
 def test_the_rules_used_are_listed_once():
-    assert rules_used(TREE) == ["sum", "triangle", "boxes", "axiom voronoi_second_order"]
+    assert rules_used(TREE) == ["sum", "triangle", "boxes", "theorem voronoi_second_order"]
 
 
 def every_node(data):

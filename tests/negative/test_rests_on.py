@@ -49,8 +49,9 @@ def test_check_says_what_a_certificate_of_each_kind_rests_on(folders, kind):
     said, stored = data["rests_on"], certificate_of(folders[kind])
     assert f"rests on {said}" in text and said.startswith("the kernel")
     assert said == RESTS_ON.get(kind, said)
-    axioms = {name.removeprefix("axiom ") for name in data["rules"] if name.startswith("axiom ")}
-    assert axioms == named_in(stored["proof"]) - {*BY_SITUATIONS}
+    theorems = {name.removeprefix("theorem ") for name in data["rules"] if name.startswith("theorem ")}
+    assert theorems == named_in(stored["proof"])
+    axioms = theorems - {*BY_SITUATIONS}
     assert all(name in said for name in axioms) and ("proved on paper" in said) == bool(axioms)
     assert ("rounding" in said) == ("run_error" in stored)
     assert ("situations" in said) == bool(named_in(stored["proof"]) & {*BY_SITUATIONS} or kind == "program")
@@ -64,7 +65,7 @@ def test_leaves_rows_and_cases_are_those_that_were_gone_through(folders):
     assert checked(folders["theorem"])[0]["steps"] == {}  # no case is gone through
     for kind in ("program", "looped machine", "looped automaton", "circuit"):
         data, text = checked(folders[kind])
-        assert data["steps"]["cases"] > 1 and f"situations; {data['steps']['cases']:,} cases; " in text
+        assert data["steps"]["cases"] > 1 and f"; {data['steps']['cases']:,} cases; " in text
 
 
 def test_a_bound_for_runs_is_said_where_it_was_confirmed_and_nowhere_else(folders):
@@ -103,4 +104,4 @@ def test_what_is_said_to_rest_on_the_rule_of_situations_does(folders, monkeypatc
 
     monkeypatch.setattr(module, walks[0], refuse)
     verdict = check(folders[kind], workers=1)
-    assert verdict.outcome == "refused" and "taken away" in verdict.reason and verdict.rules == ()
+    assert verdict.outcome == "refused" and "taken away" in verdict.reason and verdict.proof is None

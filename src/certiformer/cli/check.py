@@ -98,21 +98,29 @@ def _compiled(verdict: Verdict, program: bool, options: Options, seconds: float,
     return 1 if ran is not None and ran["wrong"] is not None else verdict.exit_code
 
 
+def rules_of(verdict: Verdict) -> list[str]:
+    """The rules and theorems of the proof that this check has replayed, in order of first use; none without a proof."""
+    from certiformer.kernel.certificate import rules_used
+
+    return [] if verdict.proof is None else rules_used(verdict.proof)
+
+
 def steps_of(verdict: Verdict) -> str:
     """How the proof went: its rules in order of use, and how many leaves, rows or cases it went through.
 
+    >>> from certiformer.kernel.certificate import Boxes
     >>> from certiformer.kernel.check import Verdict
-    >>> steps_of(Verdict("proved", 2, "1", None, "", "", rules=("split", "boxes"), steps={"leaves": 1234}))
-    'split, then boxes; 1,234 leaves; '
+    >>> steps_of(Verdict("proved", 2, "1", None, "", "", proof=Boxes("1", 2, 0, 9), steps={"leaves": 1234}))
+    'boxes; 1,234 leaves; '
     """
     counts = [f"{count:,} {name if count != 1 else name[:-1]}" for name, count in verdict.steps.items()]
-    return "".join(f"{part}; " for part in (", then ".join(verdict.rules), *counts))
+    return "".join(f"{part}; " for part in (", then ".join(rules_of(verdict)), *counts))
 
 
 def _facts(verdict: Verdict, directory: str, seconds: float) -> dict[str, object]:
     from certiformer.report.wording import rests_on
 
-    run_error = proved_run_error(verdict)
+    run_error, rules = proved_run_error(verdict), rules_of(verdict)
     return {
         "outcome": verdict.outcome,
         "level": verdict.level,
@@ -120,8 +128,8 @@ def _facts(verdict: Verdict, directory: str, seconds: float) -> dict[str, object
         "lower": None if verdict.lower is None else json_number(verdict.lower),
         "reason": verdict.reason,
         "sentence": verdict.sentence,
-        "rests_on": rests_on(verdict.rules) if verdict.accepted else None,
-        "rules": list(verdict.rules),
+        "rests_on": rests_on(rules, runs=run_error is not None) if rules else None,
+        "rules": rules,
         "steps": dict(verdict.steps),
         "run_error": None if run_error is None else json_number(run_error),
         "seconds": round(seconds, 3),
@@ -140,7 +148,7 @@ def _describe(verdict: Verdict, directory: str, seconds: float, terminal: Termin
         run_error = proved_run_error(verdict)
         if run_error is not None:
             terminal.fact("runs", f"a run in the stored type adds at most {bound_text(run_error, up=True)}")
-        terminal.fact("rests on", rests_on(verdict.rules))
+        terminal.fact("rests on", rests_on(rules_of(verdict), runs=run_error is not None))
         terminal.fact("proof", f"{steps_of(verdict)}{verdict.reason} in balls, {seconds:.2f} s")
     else:
         if verdict.sentence:

@@ -49,12 +49,12 @@ def run_every_input(directory: str, terminal: Terminal) -> dict[str, Any] | None
 
 def describe(verdict: Verdict, directory: str, seconds: float, ran: dict[str, Any] | None, terminal: Terminal) -> None:
     """The verdict and the run for a reader."""
-    from certiformer.cli.check import steps_of
+    from certiformer.cli.check import rules_of, steps_of
     from certiformer.report.wording import rests_on
 
     if verdict.outcome == "proved":
         terminal.fact("certified", verdict.sentence, "good")
-        terminal.fact("rests on", rests_on(verdict.rules))
+        terminal.fact("rests on", rests_on(rules_of(verdict)))
         terminal.fact("proof", f"{steps_of(verdict)}{verdict.reason}; {seconds:.2f} s")
     else:
         if verdict.sentence:

@@ -141,12 +141,12 @@ def say_recorded(facts: dict[str, Any], terminal: Terminal) -> None:
     terminal.fact("recorded", f"{facts['outcome']}{level}{reason} (recorded, not checked; `{decides}` decides)")
 
 
-def say_rests_on(rules: Sequence[str], leaves: int, terminal: Terminal) -> None:
+def say_rests_on(rules: Sequence[str], leaves: int, terminal: Terminal, *, runs: bool = False) -> None:
     """What the recorded proof would rest on, if `check` accepts it, and its rules in order of use."""
     from certiformer.report.wording import rests_on
 
     many = f" ({leaves:,} leaves)" if leaves else ""
-    text = f"{CLAIMED}{rests_on(rules)}, by {', then '.join(rules)}{many}"
+    text = f"{CLAIMED}{rests_on(rules, runs)}, by {', then '.join(rules)}{many}"
     terminal.fact("rests on", text if rules else "no proof")
 
 
@@ -157,7 +157,7 @@ def _describe(facts: dict[str, Any], terminal: Terminal) -> None:
     terminal.fact("claim", facts["sentence"], "strong")
     say_recorded(facts, terminal)
     terminal.fact("error", f"{CLAIMED}{bracket_line(facts['lower'], facts['upper'])}")
-    say_rests_on(facts["rules"], facts["leaves"], terminal)
+    say_rests_on(facts["rules"], facts["leaves"], terminal, runs=facts["run_error"] is not None)
     terminal.fact("size", f"{sizes_text(facts)}, {size_text(facts['bytes'])} (recorded method: {facts['method']})")
     if facts["run_error"] is not None:
         more = bound_text(facts["run_error"], up=True)

@@ -43,7 +43,7 @@ from pathlib import Path
 from typing import Any
 
 from certiformer.errors import BadInput
-from certiformer.kernel.axioms import BY_SITUATIONS, USES
+from certiformer.kernel.axioms import USES
 from certiformer.kernel.files import (
     BASIS,
     CERTIFICATE,
@@ -185,17 +185,16 @@ def from_json(data: Any, depth: int = 0) -> Node:
 
 
 def rules_used(node: Node) -> list[str]:
-    """The rules and axioms a proof rests on, in order of first use.
+    """The rules and theorems a proof rests on, in order of first use.
 
-    >>> rules_used(Outputs("0.2", (Boxes("0.1", 2, 0, 1), Theorem("0.1", "voronoi_second_order"))))
-    ['outputs', 'boxes', 'axiom voronoi_second_order']
-    >>> rules_used(Theorem("0.1", "in_context_ridge")), rules_used(Theorem("0", "looped_machine"))
-    (['axiom in_context_ridge', 'axiom in_context_gradient'], ['situations'])
+    >>> rules_used(Sum("0.2", (Boxes("0.1", 2, 0, 1), Theorem("0.1", "voronoi_second_order"))))
+    ['sum', 'boxes', 'theorem voronoi_second_order']
+    >>> rules_used(Theorem("0.1", "in_context_ridge"))
+    ['theorem in_context_ridge', 'theorem in_context_gradient']
     """
     names = [rule_name(node)]
     if isinstance(node, Theorem):
-        axioms = [f"axiom {name}" for name in (node.id, *USES.get(node.id, ()))]
-        names = ["situations"] if node.id in BY_SITUATIONS else axioms
+        names = [f"theorem {name}" for name in (node.id, *USES.get(node.id, ()))]
     for child in node.children if isinstance(node, Inner) else ():
         names.extend(name for name in rules_used(child) if name not in names)
     return names
@@ -218,20 +217,12 @@ LARGEST = 10**300  # of a stated number, so that it can be drawn and printed
 
 
 class Outcome(Enum):
-    """What is known about a claim sup |T - f| <= epsilon.
-
-    >>> Outcome.REFUTED.value, Outcome.REFUTED.explanation
-    ('refuted', 'a point of the domain where the error exceeds epsilon was found and verified')
-    """
+    """What is known about a claim sup |T - f| <= epsilon."""
 
     PROVED = "proved"
     REFUTED = "refuted"
     UNDECIDED = "undecided"
     INVALID = "invalid"
-
-    @property
-    def explanation(self) -> str:
-        return _EXPLANATIONS[self]
 
     def exit_code(self, level: int) -> int:
         """0 only for a proof that level 2 accepted; 1 refuted; 2 invalid; 3 undecided or level 1 only."""
@@ -250,14 +241,6 @@ class Outcome(Enum):
         if level < 2:
             return "proved (numerical)"
         return "certified" if checked else "proved, as recorded"
-
-
-_EXPLANATIONS = {
-    Outcome.PROVED: "the error is at most epsilon at every point of the domain",
-    Outcome.REFUTED: "a point of the domain where the error exceeds epsilon was found and verified",
-    Outcome.UNDECIDED: "neither a proof nor a counterexample was found within the budget",
-    Outcome.INVALID: "an assumption of the claim is violated, for instance the target is singular on the domain",
-}
 
 
 @dataclass(frozen=True)

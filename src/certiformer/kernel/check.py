@@ -10,7 +10,7 @@ kind of claim must be empty there: an unread field would be a claim that nobody 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
@@ -20,7 +20,7 @@ from flint import arb
 from certiformer.errors import MALFORMED, BadInput
 from certiformer.isolation import code_inside
 from certiformer.kernel.balls import ZERO, Box, ball, decimal, exact, larger
-from certiformer.kernel.certificate import Boxes, Certificate, Finite, Outcome, Witness, certificate_in, rules_used
+from certiformer.kernel.certificate import Boxes, Certificate, Finite, Node, Outcome, Witness, certificate_in
 from certiformer.kernel.claim import Claim, ProgramClaim, read_claim
 from certiformer.kernel.cover import CHECK, LEAF, Effort
 from certiformer.kernel.files import CERTIFICATE, DESCRIPTIONS, read_files
@@ -37,7 +37,7 @@ Progress = Callable[[int, int], None]
 class Verdict:
     """What the checker found; `upper` and `lower` are decimal text of proved bounds of sup |T - f|, outward.
 
-    Of a proof: `rules`, those and the axioms of the steps that were replayed; `steps`, how many leaves, rows or cases.
+    `proof`: what was replayed, where the claim was proved; `steps`: how many leaves, rows or cases that were.
     """
 
     outcome: str
@@ -48,7 +48,7 @@ class Verdict:
     sentence: str
     claim: Claim | None = None
     covers: Mapping[tuple[int, ...], bytes] = field(default_factory=dict)
-    rules: Sequence[str] = ()
+    proof: Node | None = None
     steps: Mapping[str, int] = field(default_factory=dict)
 
     @property
@@ -126,14 +126,13 @@ def _decide_program(claim: ProgramClaim) -> Verdict:
         raise Refused("a compiled program is proved or not; no folder refutes it")
     report = import_module("certiformer.kernel.situations.rasp.prove").check(claim)
     steps = {"cases": report.cases}
-    return Verdict("proved", 2, "0", None, report.reason, report.sentence, rules=["situations"], steps=steps)
+    return Verdict("proved", 2, "0", None, report.reason, report.sentence, proof=certificate.proof, steps=steps)
 
 
 def _decide(
     claim: Claim, files: Mapping[str, bytes], workers: int | None, progress: Progress | None, effort: Effort
 ) -> Verdict:
     certificate = claim.certificate
-    rounding = [] if certificate.run_error is None else ["rounding"]
     if certificate.run_error is not None:  # loaded here: no other claim rests on the rounding of runs
         import_module("certiformer.kernel.rounding.runs").confirm_run_error(claim, files, certificate.run_error)
     lower = None if certificate.witness is None else error_lower(claim.problem, certificate.witness)
@@ -168,11 +167,11 @@ def _decide(
     require_upper(certificate, upper)
     if lower is not None and lower > upper:
         raise Refused("the recorded witness contradicts the proof")
-    proved, reason, rules = decimal(upper, up=True), "every step was recomputed", rules_used(certificate.proof)
+    proved, reason = decimal(upper, up=True), "every step was recomputed"
     steps = {"leaves": sum(tree.count(LEAF) for tree in covers.values())} if covers else {}
     if isinstance(certificate.proof, Finite) and isinstance(claim.problem, FiniteProblem):
         steps = {"rows": claim.problem.target.count}
-    return Verdict("proved", 2, proved, shown, reason, claim.sentence(), claim, covers, [*rules, *rounding], steps)
+    return Verdict("proved", 2, proved, shown, reason, claim.sentence(), claim, covers, certificate.proof, steps)
 
 
 def error_lower(problem: Problem | FiniteProblem, witness: Witness) -> arb:

@@ -18,7 +18,7 @@ from typing import Any
 from certiformer.errors import BadInput
 from certiformer.kernel.axioms import AXIOMS, axiom
 from certiformer.kernel.balls import exact
-from certiformer.kernel.certificate import Certificate, Outcome, Theorem, certificate_in, rules_used
+from certiformer.kernel.certificate import Certificate, Outcome, Theorem, certificate_in
 from certiformer.kernel.check import Verdict, claims_nothing, nothing_claimed, require_absent
 from certiformer.kernel.claim import content
 from certiformer.kernel.files import CONFIG, DESCRIPTIONS, MODEL, digest, read_files
@@ -54,8 +54,7 @@ def decide_computation(present: Files) -> Verdict:
     sentence = ""
     try:
         certificate = certificate_in(present)
-        rule, files = _rule(certificate), sealed_files(certificate, present)
-        module = _module(rule)
+        module, files = _module(_rule(certificate)), sealed_files(certificate, present)
         sentence = module.sentence(files)
         require_absent(certificate, "lower", "witness", "apriori", "run_error")
         if claims_nothing(certificate):
@@ -68,8 +67,7 @@ def decide_computation(present: Files) -> Verdict:
     except (Refused, BadInput) as problem:
         return Verdict("refused", 0, None, None, str(problem), sentence)
     upper, steps = decimal_text(exact(found.bound), up=True), {"cases": found.cases} if found.cases else {}
-    rules = rules_used(certificate.proof)
-    return Verdict("proved", 2, upper, None, found.reason, sentence, rules=rules, steps=steps)
+    return Verdict("proved", 2, upper, None, found.reason, sentence, proof=certificate.proof, steps=steps)
 
 
 def claimed(certificate: Certificate, files: Files) -> tuple[str, tuple[str, ...]]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from certiformer.kernel.axioms import BY_SITUATIONS
 from certiformer.kernel.certificate import Outcome
 
 RECORDED = "This page repeats what its folder records; nothing of that was checked when the page was drawn."
@@ -48,18 +49,29 @@ AXIOM_STATUS = "proved on paper"
 """What is known of every axiom; none has a proof that a machine has checked."""
 
 
-def rests_on(rules: Sequence[str]) -> str:
-    """What has to be believed of a proof, given the rules and axioms that it used.
+def axioms_of(rules: Sequence[str]) -> list[str]:
+    """The axioms among the rules and theorems that a proof used.
+
+    >>> axioms_of(["split", "theorem voronoi_second_order"]), axioms_of(["theorem looped_machine"])
+    (['voronoi_second_order'], [])
+    """
+    names = [name.removeprefix("theorem ") for name in rules if name.startswith("theorem ")]
+    return [name for name in names if name not in BY_SITUATIONS]
+
+
+def rests_on(rules: Sequence[str], runs: bool = False) -> str:
+    """What has to be believed of a proof, given the rules and theorems that it used; `runs`: a run was bounded, too.
 
     Rules that most claims do not need, and that the kernel loads for others only, are named.
 
-    >>> rests_on(["split", "boxes"]), rests_on(["situations"])
-    ('the kernel', 'the kernel, rule situations')
-    >>> rests_on(["split", "axiom piecewise_linear", "boxes", "rounding"])
-    'the kernel, rule rounding, and the axiom piecewise_linear (proved on paper)'
+    >>> rests_on(["split", "boxes"]), rests_on(["situations"]), rests_on(["theorem looped_machine"])
+    ('the kernel', 'the kernel, rule situations', 'the kernel, rule situations')
+    >>> rests_on(["split", "theorem voronoi_second_order", "boxes"], runs=True)
+    'the kernel, rule rounding, and the axiom voronoi_second_order (proved on paper)'
     """
-    axioms = [name.removeprefix("axiom ") for name in rules if name.startswith("axiom ")]
-    named = [name for name in ("situations", "rounding") if name in rules]
+    axioms = axioms_of(rules)
+    situations = "situations" in rules or any(f"theorem {name}" in rules for name in BY_SITUATIONS)
+    named = [name for name, used in (("situations", situations), ("rounding", runs)) if used]
     kernel = f"the kernel, rule{'s' * (len(named) - 1)} {' and '.join(named)}" if named else "the kernel"
     if not axioms:
         return kernel
