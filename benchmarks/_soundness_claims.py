@@ -174,17 +174,20 @@ def finite_peak(files: dict[str, bytes]) -> Peak | None:
 
 
 def run_peak(files: dict[str, bytes]) -> Peak | None:
-    """The largest distance that was seen of a run in float32 from the real numbers, one input of the box established.
+    """The largest distance that was seen of a run in float32 from the real numbers, one input of the claim established.
 
     The run adds from left to right, rounds after every operation and takes exponentials that are right to the last bit:
     one of the runs that docs/float-semantics.md allows.
     """
     target, model = json.loads(files["target.json"]), Model.of(files)
-    points = box_points(target["domain"])[::8].astype(np.float32).astype(np.float64)
-    with precisely():
-        points = np.array([p for p in points if inside(target["domain"], [Fraction(float(x)) for x in p])])
-    run = floats(model, points, np.float32).astype(np.float64)
-    seen = np.abs(run - floats(model, points))
+    if "domain" in target:
+        points = box_points(target["domain"])[::8].astype(np.float32).astype(np.float64)
+        with precisely():
+            points = np.array([p for p in points if inside(target["domain"], [Fraction(float(x)) for x in p])])
+    else:
+        points = np.array([[float(x) for x in row[0]] for row in rows_of(target)])
+    run = floats(model, points, np.float32).astype(np.float64).reshape(len(points), -1)
+    seen = np.abs(run - floats(model, points).reshape(len(points), -1))
     place, output = np.unravel_index(seen.argmax(), seen.shape)
     point = tuple(Fraction(float(x)) for x in points[place])
     given = exact(model, list(point))[output]

@@ -651,7 +651,7 @@ COMPUTED = ("machine", "automaton", "circuit", "learner", "program")
 def forge(kind: str, rng: random.Random, files: Files) -> Forgery | None:
     """A false folder made from the honest one, or None where none was established."""
     files = copy.copy(files)
-    if kind == "run-error":
+    if kind.startswith("run-"):
         return forge_run_error(rng, files, None)
     if kind.startswith(COMPUTED):
         return forge_computation(rng, kind, files)

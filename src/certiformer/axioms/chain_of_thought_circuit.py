@@ -120,13 +120,13 @@ def find(files: Files) -> Finding:
     """Why the claim holds, with the smallest margin; raises `Refused` or `BadInput`."""
     circuit = Gates.from_text(files[GATES])
     report = prove_circuit(circuit, *read_model(files[CONFIG], files[MODEL]))
-    margin, leak = decimal(report.margin, up=False), decimal(report.leak, up=True)
+    margin, leak, cases = decimal(report.margin, up=False), decimal(report.leak, up=True), report.cases
     reason = (
         f"every lookup of the {len(circuit.gates):,} gates finds its operand, all wrong places together get less than"
-        f" 2^{frexp(float(report.leak.upper()))[1]}, and in all {report.cases:,} cases the right token leads by at least {margin}"
+        f" 2^{frexp(float(report.leak.upper()))[1]}, and in all {cases:,} cases the right token leads by at least {margin}"
     )
     sizes = {"inputs": len(circuit.inputs), "gates": len(circuit.gates), "margin": margin, "leak": leak}
-    return Finding(reason, sizes, cases=report.cases)
+    return Finding(reason, sizes, cases=cases)
 
 
 def prove_circuit(circuit: Gates, config: dict[str, Any], tensors: Mapping[str, Tensor]) -> CircuitReport:
