@@ -32,7 +32,7 @@ from _soundness_stated import overstated
 
 # Found without loading it: what a fault changes must not be there yet.
 PACKAGE = Path(str(importlib.util.find_spec("certiformer").origin)).parent
-SOURCES = ("kernel/**/*.py", "axioms/**/*.py", "checker/**/*.py")
+SOURCES = ("kernel/**/*.py", "axioms/**/*.py")
 FORGERIES, OVERSTATED, HONEST = 20, 40, 10  # of each kind, that every fault may have to face
 FORMS, TOGETHER = 12, 30  # so many times so many trials of forms
 FOLLOWED = 2  # of each kind, whose calls are followed; the others are taken to enter the same functions

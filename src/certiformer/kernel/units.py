@@ -12,6 +12,8 @@ on a box with centre c. Two kinds of block have this form:
   `error` of the unit. So nothing is assumed.
 * softmax heads over two keys with constant values: V_1 + (V_0 - V_1) sigmoid(s_0 - s_1), the scores affine in x.
 
+One softmax head over more keys is read with its keys as the units: arguments are scores, coefficients are values.
+
 A relu that has one sign on the whole box is zero or affine and is not kept as a unit. So is a gelu whose argument stays
 below -t or above t for some t >= 8: with Phi(-t) <= phi(t)/t, |gelu(u)| for u <= -t and |gelu(u) - u| for u >= t are at
 most exp(-t^2/2), which is added to the slack (t = 40: 1e-348).
@@ -48,7 +50,7 @@ from math import factorial
 from flint import arb, fmpq
 
 from certiformer.kernel import taylor
-from certiformer.kernel.affine_softmax import Prototypes
+from certiformer.kernel.affine_softmax import Prototypes, scores_at_centre
 from certiformer.kernel.balls import HALF, INFINITY, ONE, ZERO, BallDomain, Box, smaller
 from certiformer.kernel.functions import FormAlgebra
 from certiformer.kernel.network import Network
@@ -161,10 +163,18 @@ def _add_unit(found: Units, unit: Unit, box: Box) -> Units:
 
 
 def _from_heads(left: Prototypes, output: int, box: Box) -> Units:
+    keys = None
+    if len(left.heads) == 1 and len(left.heads[0].offsets) > 2:
+        left = left.registers_only(box)
+        (keys,) = left.heads
     centre = [left.weight[i][output] * box.centre[i] for i in range(left.dimension)]
     constant = left.bias[output] + sum(centre, ZERO)
     linear = [left.weight[i][output] for i in range(left.dimension)]
     units = []
+    if keys is not None:
+        for slope, offset, value in zip(keys.slopes, scores_at_centre(keys, box), keys.values, strict=True):
+            units.append(Unit(slope, offset, value[output], ZERO))
+        return Units("softmax", linear, constant, left.slack[output], units)
     for head in left.heads:
         values = [value[output] for value in head.values]
         if all(value.is_zero() for value in values):

@@ -12,7 +12,7 @@ from certiformer.kernel import units as unit_sum
 from certiformer.kernel.balls import ZERO, working_precision
 from certiformer.kernel.taylor import MAX_ORDER
 from certiformer.kernel.units import Unit, UnitSum
-from checker.oracle import places, point_of, precisely, random_box, violation
+from kernel.oracle import places, point_of, precisely, random_box, violation
 
 working_precision()
 
