@@ -136,7 +136,7 @@ class Head:
         if tab.order not in self._features:
             axes = _shifted(self.slope_matrix, self.middle).transpose().tolist()
             columns = [[ONE] * len(self.slopes)]
-            for parent, axis, power in recipe(tab):
+            for parent, axis, power, _ in tab.steps:
                 columns.append([x * a / power for x, a in zip(columns[parent], axes[axis], strict=True)])
             self._features[tab.order] = arb_mat(columns).transpose()
         return self._features[tab.order]
@@ -288,7 +288,7 @@ def _tilted(tab: Table, lines: list[list[arb]], old: list[arb], new: list[arb], 
     """
     shift = [a - b for a, b in zip(old, new, strict=True)]
     factor, scale = [ONE], [ONE]
-    for parent, axis, power in recipe(tab):
+    for parent, axis, power, _ in tab.steps:
         factor.append(factor[parent] * shift[axis] / power)
         scale.append(scale[parent] * box.radius[axis])
     result = []
@@ -316,23 +316,6 @@ def _rests(taus: list[arb], k: int) -> list[arb]:
     return [
         lead / (1 - tau / (k + 2)) if tau < limit else lead * tau.exp() for lead, tau in zip(leads, taus, strict=True)
     ]
-
-
-_RECIPES: dict[tuple[int, int], list[tuple[int, int, int]]] = {}
-
-
-def recipe(tab: Table) -> list[tuple[int, int, int]]:
-    """For each monomial after the constant: (parent, axis, power) with g^m/m! = parent's value * g_axis / power."""
-    key = (tab.dimension, tab.order)
-    if key not in _RECIPES:
-        place = {monomial: i for i, monomial in enumerate(tab.monomials)}
-        steps = []
-        for monomial in tab.monomials[1 : tab.size]:
-            axis = next(i for i, power in enumerate(monomial) if power)
-            parent = tuple(power - (i == axis) for i, power in enumerate(monomial))
-            steps.append((place[parent], axis, monomial[axis]))
-        _RECIPES[key] = steps
-    return _RECIPES[key]
 
 
 def _is_analytic(node: Node) -> bool:

@@ -45,7 +45,7 @@ from certiformer.kernel.certificate import Split
 from certiformer.kernel.problem import Function, Problem, ProgramFunction
 from certiformer.kernel.programs import NAMED_CONSTANTS, Program, fold, rational
 from certiformer.kernel.refusal import Refused
-from certiformer.kernel.units import LIPSCHITZ, Unit, Units, UnitSum, units_of
+from certiformer.kernel.units import LIPSCHITZ, Unit, UnitSum, units_of
 
 Combination = dict[int, Fraction]  # atoms, by number, with their coefficients; atom 0 is the number one
 PART = {"directions", "target", "units", "slopes", "constant"}
@@ -210,7 +210,7 @@ def _head(units: list[Unit]) -> Head:
     return Head([unit.slope for unit in units], [unit.offset for unit in units], [[unit.coefficient] for unit in units])
 
 
-def _units_distance(read: Units, lines: list[list[tuple[int, Unit]]], box: Box) -> arb:
+def _units_distance(read: UnitSum, lines: list[list[tuple[int, Unit]]], box: Box) -> arb:
     """The sum over the units of the statement's charge."""
     taken, charge = [pair for line in lines for pair in line], ZERO
     if sorted(place for place, _ in taken) != list(range(len(read.units))):
@@ -224,7 +224,7 @@ def _units_distance(read: Units, lines: list[list[tuple[int, Unit]]], box: Box) 
     return charge
 
 
-def _grid_distance(read: Units, lines: list[list[tuple[int, Unit]]], box: Box) -> arb:
+def _grid_distance(read: UnitSum, lines: list[list[tuple[int, Unit]]], box: Box) -> arb:
     """How far the stored head is from the softmax over the product of the lines."""
     if prod(map(len, lines)) != len(read.units):
         raise Refused("the lines of the split do not span a product grid of all prototypes of the transformer")

@@ -18,7 +18,7 @@ from certiformer.kernel.certificate import Split
 from certiformer.kernel.problem import Problem, ProgramFunction
 from certiformer.kernel.refusal import Refused
 from certiformer.kernel.split import split
-from certiformer.kernel.units import Unit, Units, units_of
+from certiformer.kernel.units import Unit, UnitSum, units_of
 from certiformer.target import Builder, Program, additive_split, fold
 
 Direction = tuple[int, ...]
@@ -111,7 +111,7 @@ def _along(unit: Unit, piece: Piece) -> list[arb]:
     return [(unit.slope[i] / direction[i]).mid() for i, direction in zip(axes, piece.directions, strict=True)]
 
 
-def _lines(number: int, read: Units, pieces: Sequence[Piece]) -> list[int]:
+def _lines(number: int, read: UnitSum, pieces: Sequence[Piece]) -> list[int]:
     """The pieces for which a prototype lies on the grid line through prototype 0: all other slopes are the same, nearly."""
 
     def others(unit: Unit, place: int) -> list[str]:
@@ -138,7 +138,7 @@ def _nearest(unit: Unit, pieces: Sequence[Piece], box: Box) -> tuple[int, list[a
     return best[1], best[2]
 
 
-def _constant(read: Units, linear: Sequence[Fraction], pieces: Sequence[Piece], slopes, box: Box) -> arb:
+def _constant(read: UnitSum, linear: Sequence[Fraction], pieces: Sequence[Piece], slopes, box: Box) -> arb:
     """What is left of the constant: the value of the affine part at x = 0."""
     total = read.constant
     for j, c in enumerate(box.centre):
