@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from certiformer.kernel.check import Verdict as Verdict
     from certiformer.kernel.check import check as check
     from certiformer.model import Transformer as Transformer
+    from certiformer.model.from_torch import from_torch as from_torch
     from certiformer.search import Run as Run
     from certiformer.search import build as build
     from certiformer.search import prove as prove
@@ -38,6 +39,7 @@ _HOMES = {
     "CompiledProgram": "compiled",
     "compile": "compiled",
     "Transformer": "model",
+    "from_torch": "model.from_torch",
     "Run": "search",
     "build": "search",
     "prove": "search",
@@ -56,6 +58,7 @@ __all__ = [
     "build",
     "check",
     "compile",
+    "from_torch",
     "load",
     "prove",
     "size",
