@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     from certiformer.compiled import CompiledProgram as CompiledProgram
     from certiformer.compiled import compile as compile  # noqa: A004
+    from certiformer.curves import Curve as Curve
+    from certiformer.curves import curve as curve
     from certiformer.kernel.certificate import Certificate as Certificate
     from certiformer.kernel.certificate import Outcome as Outcome
     from certiformer.kernel.check import Verdict as Verdict
@@ -40,6 +42,8 @@ _HOMES = {
     "compile": "compiled",
     "Transformer": "model",
     "from_torch": "model.from_torch",
+    "Curve": "curves",
+    "curve": "curves",
     "Run": "search",
     "build": "search",
     "prove": "search",
@@ -50,6 +54,7 @@ __all__ = [
     "BadInput",
     "Certificate",
     "CompiledProgram",
+    "Curve",
     "Outcome",
     "Run",
     "Transformer",
@@ -58,6 +63,7 @@ __all__ = [
     "build",
     "check",
     "compile",
+    "curve",
     "from_torch",
     "load",
     "prove",
