@@ -20,11 +20,14 @@ if TYPE_CHECKING:
 
     from certiformer.compiled import CompiledProgram as CompiledProgram
     from certiformer.compiled import compile as compile  # noqa: A004
+    from certiformer.curves import Curve as Curve
+    from certiformer.curves import curve as curve
     from certiformer.kernel.certificate import Certificate as Certificate
     from certiformer.kernel.certificate import Outcome as Outcome
     from certiformer.kernel.check import Verdict as Verdict
     from certiformer.kernel.check import check as check
     from certiformer.model import Transformer as Transformer
+    from certiformer.model.from_torch import from_torch as from_torch
     from certiformer.search import Run as Run
     from certiformer.search import build as build
     from certiformer.search import prove as prove
@@ -38,6 +41,9 @@ _HOMES = {
     "CompiledProgram": "compiled",
     "compile": "compiled",
     "Transformer": "model",
+    "from_torch": "model.from_torch",
+    "Curve": "curves",
+    "curve": "curves",
     "Run": "search",
     "build": "search",
     "prove": "search",
@@ -48,6 +54,7 @@ __all__ = [
     "BadInput",
     "Certificate",
     "CompiledProgram",
+    "Curve",
     "Outcome",
     "Run",
     "Transformer",
@@ -56,6 +63,8 @@ __all__ = [
     "build",
     "check",
     "compile",
+    "curve",
+    "from_torch",
     "load",
     "prove",
     "size",

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from certiformer import report, search
-from certiformer.kernel.certificate import Boxes, Outcome, Sum
+from certiformer.kernel.certificate import Boxes, Outcome, Split
 from certiformer.kernel.cover import encode, halves, leaves, root
 from certiformer.search.report_data import report_data
 from certiformer.search.report_pictures import depths, leaf_depths
@@ -96,11 +96,16 @@ def test_boxes_have_a_picture_where_the_depth_varies(line, plane):
     assert (values[0] == 2).all() and (values[-1] == 1).all()  # the lower half in x2 was cut once more
 
 
+SQUARE = {"inputs": 1, "nodes": [["var", 0], ["pow", 0, 2]], "outputs": [1]}
+
+
 def test_the_parts_of_a_sum_have_their_own_axes():
     run = search.build("x1**2+x2**2", on="[0,1]x[2,3]", eps="0.5", rule="theorem", method="voronoi")
     tree = encode(1, {root(1): 0, ((1, 1),): 0})
-    parts = tuple(Boxes("0.1", 2, offset, len(tree)) for offset in (0, len(tree)))
-    summed = replace(run, leaves=tree + tree, certificate=replace(run.certificate, proof=Sum("0.2", parts)))
+    children = tuple(Boxes("0.1", 2, offset, len(tree)) for offset in (0, len(tree)))
+    parts = [{"directions": [direction], "target": SQUARE} for direction in ([1, 0], [0, 1])]
+    proof = Split("0.2", ["0", "0"], parts, children)
+    summed = replace(run, leaves=tree + tree, certificate=replace(run.certificate, proof=proof))
     pictures = [p for p in report_data(summed, checked=True)["pictures"] if p["kind"] == "steps"]
     assert [(p["x"]["label"], p["x"]["high_text"]) for p in pictures] == [("x1", "1"), ("x2", "3")]
 

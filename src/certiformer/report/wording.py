@@ -40,7 +40,6 @@ RULES = {
     "triangle": "through a third function P: |T - f| <= |T - P| + |P - f|",
     "outputs": "every output is proved by itself; the largest bound counts",
     "split": "T and f are sums over disjoint variables or directions; each part is proved by itself, the bounds add",
-    "sum": "heads on a grid and f are sums over disjoint variables; each term is proved by itself, the bounds add",
 }
 """One line for each rule of a proof tree."""
 
