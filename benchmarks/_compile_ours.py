@@ -39,7 +39,7 @@ def compile_seconds(case: Case, dtype: str) -> dict[str, float]:
 
 def figures(case: Case) -> dict[str, Any]:
     """Size, certificate, agreement with the interpreter, and, where it is compared, the speed of the forward pass."""
-    from certiformer.compiled import compile as certified
+    from certiformer.api.compiling import compile as certified
 
     program = catalogue()[case.name].make()
     try:

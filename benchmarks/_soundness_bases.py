@@ -41,7 +41,7 @@ def _sequence(word: str, alphabet: int, tokens: int) -> Maker:
 
 def _program(name: str, length: int, dtype: str = "float32", causal: bool = False, letters: int = 3) -> Maker:
     def make(out: Path) -> object:
-        from certiformer.compiled import compile as compile_program
+        from certiformer.api.compiling import compile as compile_program
         from certiformer.rasp.library import catalogue
 
         entry = catalogue()[name]
@@ -87,38 +87,38 @@ gates = [["s", "XOR", "a", "b"], ["sum", "XOR", "s", "c"], ["t", "AND", "a", "b"
 
 def _machine(form: str) -> Maker:
     def make(out: Path) -> object:
-        from certiformer.compiler.machines import ChainOfThought, EncoderDecoder, compile_machine
+        from certiformer.compiler.machines import ChainOfThought, EncoderDecoder, looped_machine
         from certiformer.compiler.machines.file import parse_machine
 
         if form == "looped":
-            return compile_machine(parse_machine(SMALL_MACHINE), 5).save(out)
-        return (ChainOfThought if form == "thought" else EncoderDecoder)(parse_machine(MACHINE), 6, 2).save(out)
+            return looped_machine(parse_machine(SMALL_MACHINE), 5).certified().save(out)
+        decoder = ChainOfThought if form == "thought" else EncoderDecoder
+        return decoder(parse_machine(MACHINE), 6, 2).certified().save(out)
 
     return make
 
 
 def _automaton(form: str, length: int, source: str = AUTOMATON) -> Maker:
     def make(out: Path) -> object:
-        from certiformer.compiler.automata import compile_automaton, parse_automaton
+        from certiformer.compiler.automata import parse_automaton, word_reader
 
-        return compile_automaton(parse_automaton(source), length, form).save(out)
+        return word_reader(parse_automaton(source), length, form).certified().save(out)
 
     return make
 
 
 def _circuit(out: Path) -> object:
-    from certiformer.compiler.circuits import compile_circuit
+    from certiformer.compiler.circuits import gate_writer
     from certiformer.compiler.circuits.file import parse_circuit
 
-    return compile_circuit(parse_circuit(CIRCUIT)).save(out)
+    return gate_writer(parse_circuit(CIRCUIT)).certified().save(out)
 
 
 def _learner(**request) -> Maker:
     def make(out: Path) -> object:
-        from certiformer.compiler.incontext import Request, compile_learner, describe
-        from certiformer.compiler.incontext.compiled import save_learner
+        from certiformer.compiler.incontext import Request, context_learner, describe
 
-        return save_learner(compile_learner(describe(Request(**request))), out)
+        return context_learner(describe(Request(**request))).certified().save(out)
 
     return make
 

@@ -136,7 +136,7 @@ def trial(number: int) -> dict[str, Any]:
         checking = time.monotonic() - began
     spent = run.certificate.seconds
     given = max(0.0, SECONDS - spent.get("lower", 0.0) - spent.get("search", 0.0))
-    row = {**facts, "number": number, "level": level, "eps": request["eps"], "leaves": run.leaves.count(255)}
+    row = {**facts, "number": number, "level": level, "eps": request["eps"], "leaves": run.subject.leaves.count(255)}
     row |= {"said": run.outcome.value, "checked": None if verdict is None else verdict.outcome, "check": checking}
     row |= {"late": max(0.0, spent.get("check", 0.0) - given), "reason": run.certificate.reason}
     row["word"] = word(row["said"], row["checked"], row["reason"])

@@ -180,7 +180,7 @@ def test_inputs_contain_what_a_program_is_meant_for(module, name):
 
 
 def test_our_side_is_certified_and_notices_a_wrong_transformer(module):
-    from certiformer.compiled import compile as compile_certified
+    from certiformer.api.compiling import compile as compile_certified
 
     ours = module("_compile_ours")
     case = module("_compile_cases").Case("shift", 8, ("a", "b", "c", "d"), 4)

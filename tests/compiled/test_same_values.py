@@ -14,7 +14,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from certiformer.compiled import compile as certified
+from certiformer.api.compiling import compile as certified
 from certiformer.compiled.batch_meaning import BatchMeaning
 from certiformer.compiled.decode import Decoder
 from certiformer.compiled.exhaustive import exhaust

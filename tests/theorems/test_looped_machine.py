@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 
 from certiformer.axioms.looped_machine import prove_looped
-from certiformer.compiler.folder import computation_certificate
-from certiformer.compiler.machines import compile_machine
+from certiformer.compiler.computation import computation_certificate
+from certiformer.compiler.machines import looped_machine
 from certiformer.compiler.machines.examples import busy_beaver, increment, palindrome
-from certiformer.compiler.machines.store import machine_files
 from certiformer.kernel.certificate import Certificate, Outcome
 from certiformer.kernel.computation import check_computation
 from certiformer.kernel.files import digest
@@ -25,7 +24,7 @@ from compiler.machines.random_machines import after, configuration, random_machi
 
 
 def stored(machine: Machine, cells: int, dtype: str = "float64"):
-    files = machine_files(compile_machine(machine, cells, dtype))
+    files = looped_machine(machine, cells, dtype).files()
     return read_model(files["config.json"], files["model.safetensors"])
 
 
@@ -177,7 +176,7 @@ def test_hidden_exact_terms_beside_an_emptied_slot_are_refused():
 
 @pytest.fixture
 def folder(tmp_path):
-    compile_machine(busy_beaver(4), 24).save(tmp_path / "m")
+    looped_machine(busy_beaver(4), 24).certified().save(tmp_path / "m")
     return tmp_path / "m"
 
 
