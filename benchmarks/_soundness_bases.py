@@ -87,11 +87,11 @@ gates = [["s", "XOR", "a", "b"], ["sum", "XOR", "s", "c"], ["t", "AND", "a", "b"
 
 def _machine(form: str) -> Maker:
     def make(out: Path) -> object:
-        from certiformer.compiler.machines import ChainOfThought, EncoderDecoder, looped_machine
+        from certiformer.compiler.machines import ChainOfThought, EncoderDecoder, machine_loop
         from certiformer.compiler.machines.file import parse_machine
 
         if form == "looped":
-            return looped_machine(parse_machine(SMALL_MACHINE), 5).certified().save(out)
+            return machine_loop(parse_machine(SMALL_MACHINE), 5).certified().save(out)
         decoder = ChainOfThought if form == "thought" else EncoderDecoder
         return decoder(parse_machine(MACHINE), 6, 2).certified().save(out)
 

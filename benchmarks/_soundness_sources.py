@@ -40,7 +40,7 @@ def automaton(rng: random.Random) -> Tried:
 
 
 def machine(rng: random.Random) -> Tried:
-    from certiformer.compiler.machines import ChainOfThought, EncoderDecoder, looped_machine
+    from certiformer.compiler.machines import ChainOfThought, EncoderDecoder, machine_loop
     from certiformer.kernel.meanings.machine import Machine
 
     symbols, working = "012"[: rng.choice((2, 2, 3))], [f"q{i}" for i in range(rng.choice((1, 1, 2, 2, 3)))]
@@ -52,7 +52,7 @@ def machine(rng: random.Random) -> Tried:
     drawn = Machine(tuple(symbols), states, ("H",), rows, "halt")
     form = rng.choice(("looped", "thought", "encoder"))
     if form == "looped":
-        files = looped_machine(drawn, rng.choice((3, 4, 5, 8)), rng.choice(("float64", "float32"))).files()
+        files = machine_loop(drawn, rng.choice((3, 4, 5, 8)), rng.choice(("float64", "float32"))).files()
         return _certified("looped_machine", files, "machine-looped", rng)
     maker = ChainOfThought if form == "thought" else EncoderDecoder
     rule = "chain_of_thought_machine" if form == "thought" else "encoder_decoder_machine"

@@ -33,7 +33,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from certiformer.compiler.machines import LoopedMachine, looped_machine, simulate
+from certiformer.compiler.machines import LoopedMachine, machine_loop, simulate
 from certiformer.compiler.machines.examples import busy_beaver
 from certiformer.compiler.machines.layout import start_tokens
 from certiformer.compiler.machines.passes import Tape, first_tape, near_pass, run_passes
@@ -59,7 +59,7 @@ def main(arguments: list[str] | None = None) -> int:
     device = jax.devices()[0]
     facts: dict[str, Any] = {"device": f"{device.platform} {device.device_kind}", "jax": jax.__version__}
     facts |= {"cells": chosen.tape, "dtype": chosen.dtype}
-    compiled = looped_machine(busy_beaver(5), chosen.tape, chosen.dtype)
+    compiled = machine_loop(busy_beaver(5), chosen.tape, chosen.dtype)
     facts |= {"width": compiled.config.width, "hidden": compiled.config.blocks[0].ffn.width}
     facts["cached"] = cached(compiled, chosen.steps)
     facts["near"] = near(compiled, chosen.near_steps)

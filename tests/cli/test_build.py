@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from certiformer import report
+from certiformer import load, report
 from certiformer.cli.outcome import write_report
 from certiformer.cli.terminal import Terminal
 from certiformer.kernel.check import check

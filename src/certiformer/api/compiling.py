@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from certiformer.artifact import Artifact
 from certiformer.artifact.folder import held
@@ -87,8 +87,23 @@ def compile(  # noqa: A001
         raise BadInput(f"--seed is a whole number from 0 up, not {seed}")
     if name is not None:
         request = replace(request, name=name)
-    looks: dict[str, Any] = {"compress": compress, "layernorm": layernorm, "rotate": rotate, "superpose": superpose, "seed": seed}
-    return _kept(out, PROGRAM, force, lambda: compile_request(request, dtype, **looks, certified=certified, progress=progress, seen=seen))
+    return _kept(
+        out,
+        PROGRAM,
+        force,
+        lambda: compile_request(
+            request,
+            dtype,
+            compress=compress,
+            layernorm=layernorm,
+            rotate=rotate,
+            superpose=superpose,
+            seed=seed,
+            certified=certified,
+            progress=progress,
+            seen=seen,
+        ),
+    )
 
 
 def program_request(
@@ -187,7 +202,7 @@ def compile_machine(
     (True, 13, 107)
     ```
     """
-    from certiformer.compiler.machines import ChainOfThought, EncoderDecoder, looped_machine, read_machine
+    from certiformer.compiler.machines import ChainOfThought, EncoderDecoder, machine_loop, read_machine
 
     foreign = {"steps": steps, "symbols": symbols} if form == "looped" else {"tape": tape}
     reason = "which runs any number of steps" if form == "looped" else "whose tape is free"
@@ -199,7 +214,7 @@ def compile_machine(
 
     def made() -> Artifact:
         if form == "looped":
-            return looped_machine(machine, TAPE if tape is None else tape, dtype).certified(called)
+            return machine_loop(machine, TAPE if tape is None else tape, dtype).certified(called)
         if form == "chain-of-thought":
             return ChainOfThought(machine, STEPS if steps is None else steps, reach, dtype).certified(called)
         if form == "encoder-decoder":

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from certiformer.arguments import in_python
 from certiformer.artifact.folder import write_folder
 from certiformer.errors import BadInput
 from certiformer.kernel.certificate import Certificate, Outcome
@@ -149,6 +150,7 @@ class Artifact:
 
         return check_files(self.all_files(), workers=workers)
 
+    @in_python
     def run(self, sequence: Any, **options: Any) -> list[Any]:
         """What the transformer answers to one input, as a list.
 
@@ -161,6 +163,7 @@ class Artifact:
         self._require_model()
         return self.subject.answers(sequence, **options)
 
+    @in_python
     def evaluate(self, points: Num[ArrayLike, "points inputs"]) -> Float[np.ndarray, "points outputs"]:
         """The outputs of the transformer, undecoded.
 
@@ -170,6 +173,7 @@ class Artifact:
         """
         return self._require_model().evaluate(points)
 
+    @in_python
     def save(self, out: str | Path, *, force: bool = False, extra: Mapping[str, bytes] | None = None) -> Path:
         """Write the run folder that `certiformer check` reads: complete or not at all.
 
@@ -187,6 +191,7 @@ class Artifact:
         self.directory = write_folder(out, self.certificate.subject, {**self.all_files(), **(extra or {})}, force)
         return self.directory
 
+    @in_python
     def export(self, to: str, *, out: str | Path | None = None, force: bool = False) -> list[Path]:
         """Write the transformer for another program, with the claim beside it; returns the files.
 

@@ -97,8 +97,6 @@ def read_folder(directory: str | Path) -> tuple[Certificate, dict[str, bytes]]:
     """The certificate of a finished folder of any kind, and the files that belong to its claim. Nothing is checked."""
     folder = Path(directory)
     recover(folder)
-    if not folder.is_dir():
-        raise BadInput(f"{directory} is not a folder")
     if not (folder / CERTIFICATE).is_file():
         raise BadInput(f"{directory} is not the folder of a finished run: it has no {CERTIFICATE}")
     files = read_files(folder)

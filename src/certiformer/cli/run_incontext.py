@@ -29,7 +29,7 @@ def run(artifact: Artifact, options: Options, terminal: Terminal) -> int:
     certificate = artifact.certificate
     unproved = [] if certificate.level == 2 else [f"the claim of this folder is not proved: {certificate.reason}"]
     remarks = [*unproved, *compiled.remarks(x, y, queries)]
-    facts = compiled.facts(x, y, outputs)
+    facts = compiled.extras(x, y, outputs)
     if terminal.json:
         answer: dict[str, Any] = {"outcome": "done", "predictions": predictions, "queries": queries.tolist()}
         answer |= {"rows": len(x), "learner": learner.learner, "covered": not remarks, "remarks": remarks, **facts}

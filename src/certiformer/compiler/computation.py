@@ -100,6 +100,8 @@ class Computation(ABC):
     def lines(self, facts: dict[str, Any], said: str) -> list[tuple[str, str]]:
         passes = f" applied {facts['loops']:,} times" if facts["loops"] > 1 else ""
         blocks = f"{facts['blocks']} block{'s' if facts['blocks'] > 1 else ''}{passes}"
+        counts = [f"{facts[noun]:,} {noun}" for noun in ("states", "gates", "cells") if noun in facts]
+        blocks = ", ".join([blocks, *counts])
         size = f"{blocks}, width {facts['width']:,}, {facts['hidden']:,} hidden units, {facts['dtype']}"
         return [("size", size)]
 

@@ -75,7 +75,7 @@ class ContextLearner(Computation):
         """Why the certificate does not cover this context; empty where it does."""
         return module_of(self.learner.learner).remarks(self.learner, x, y, queries)
 
-    def facts(self, x: np.ndarray, y: np.ndarray, outputs: np.ndarray) -> dict[str, Any]:
+    def extras(self, x: np.ndarray, y: np.ndarray, outputs: np.ndarray) -> dict[str, Any]:
         """What the learner says beside its predictions."""
         module = module_of(self.learner.learner)
         weights = (

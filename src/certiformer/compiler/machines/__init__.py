@@ -1,6 +1,6 @@
 """Turing machines as transformers: a table goes in, the weights that run it come out.
 
-`looped_machine` gives the looped block (one pass of one block is one step, exactly, for ever on a bounded tape);
+`machine_loop` gives the looped block (one pass of one block is one step, exactly, for ever on a bounded tape);
 `ChainOfThought` and `EncoderDecoder` write one token for each step, up to a horizon, on a free tape.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from certiformer.compiler.machines.chain_of_thought import ChainOfThought as ChainOfThought
 from certiformer.compiler.machines.compiled import LoopedMachine as LoopedMachine
-from certiformer.compiler.machines.compiled import looped_machine as looped_machine
+from certiformer.compiler.machines.compiled import machine_loop as machine_loop
 from certiformer.compiler.machines.decoder import Decoder as Decoder
 from certiformer.compiler.machines.encoder_decoder import EncoderDecoder as EncoderDecoder
 from certiformer.compiler.machines.file import notes as notes

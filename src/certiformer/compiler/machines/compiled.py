@@ -178,11 +178,11 @@ def _wide_numbers() -> Any:
     return jax.enable_x64(True)
 
 
-def looped_machine(machine: Machine, tape: int = 400, dtype: str = "float64") -> LoopedMachine:
+def machine_loop(machine: Machine, tape: int = 400, dtype: str = "float64") -> LoopedMachine:
     """The looped transformer of `machine` on a tape of `tape` cells, cell 0 in the middle.
 
     >>> from certiformer.compiler.machines.examples import busy_beaver
-    >>> compiled = looped_machine(busy_beaver(4), tape=24)
+    >>> compiled = machine_loop(busy_beaver(4), tape=24)
     >>> compiled.run().ones, compiled.run().steps, compiled.run(method="full").state
     (13, 107, 'H')
     """
