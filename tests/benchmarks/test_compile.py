@@ -193,4 +193,4 @@ def test_our_side_is_certified_and_notices_a_wrong_transformer(module):
     program = catalogue()["shift"].make()
     made = compile_certified(program, case.vocab, case.length, certified=False)
     made.model.tensors["readout.bias"] = np.roll(np.asarray(made.model.tensors["readout.bias"]), 1)
-    assert ours.agreement(case, made, program)["wrong"] > 0
+    assert ours.agreement(case, made.subject, program)["wrong"] > 0

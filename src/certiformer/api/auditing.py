@@ -60,13 +60,11 @@ def audit(
 
     The result has `coverage`, `measurements`, `verdicts` and `to_json()`.
 
-    ```python
-    >>> from tempfile import mkdtemp
     >>> import certiformer
+    >>> from tempfile import mkdtemp
     >>> folder = certiformer.build("sin(x1)", on=(0, 1), eps=0.1, out=mkdtemp() + "/sine").directory
-    >>> audit(folder, radius=0.5).complete
+    >>> certiformer.audit(folder, radius=0.5).complete
     True
-    ```
     """
     from certiformer.audit.result import audit as audit_checkpoint
     from certiformer.audit.verdict import Given

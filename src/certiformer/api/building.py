@@ -103,13 +103,12 @@ def build(
     - `keep`: write `runs/NAME` where `out` is not given, as the command line does.
     - `progress`: called with the stage, what is done, all there is, and a note.
 
-    ```python
-    >>> artifact = build("sin(x1)", on=(0, 6), eps=0.05, method="ridge")
+    >>> import certiformer
+    >>> artifact = certiformer.build("sin(x1)", on=(0, 6), eps=0.05, method="ridge")
     >>> artifact.outcome.value, artifact.level, artifact.certificate.method
     ('proved', 2, 'ridge')
-    >>> build("sort", alphabet=3, tokens=4).run([2, 0, 1, 0])
+    >>> certiformer.build("sort", alphabet=3, tokens=4).run([2, 0, 1, 0])
     [0, 0, 1, 2]
-    ```
     """
     from certiformer.target import Table
 
@@ -191,13 +190,12 @@ def prove(
     - `target`: a formula in x1, ..., xD, a function written in jax.numpy, or its `"file.py:name"`.
     - the others are those of `build`.
 
-    ```python
-    >>> artifact = build("x1**2", on=(0, 1), eps=0.1)
-    >>> prove(artifact.model, "x1**2", on=(0, 1), eps=0.2).certified
+    >>> import certiformer
+    >>> artifact = certiformer.build("x1**2", on=(0, 1), eps=0.1)
+    >>> certiformer.prove(artifact.model, "x1**2", on=(0, 1), eps=0.2).certified
     True
-    >>> prove(artifact.model, "x1**3", on=(0, 1), eps=0.01).outcome.value
+    >>> certiformer.prove(artifact.model, "x1**3", on=(0, 1), eps=0.01).outcome.value
     'refuted'
-    ```
     """
     from certiformer.search import prove as prove_model
 

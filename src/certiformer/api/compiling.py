@@ -70,15 +70,14 @@ def compile(  # noqa: A001
     - `progress`: called with the stage, what is done, all there is, and a note.
     - `seen`: called with the weights before the proof.
 
-    ```python
-    >>> reverse = compile("reverse", length=8)
+    >>> import certiformer
+    >>> reverse = certiformer.compile("reverse", length=8)
     >>> reverse.certified, reverse.run("abca")
     (True, ['a', 'c', 'b', 'a'])
     >>> from certiformer import rasp
     >>> later = rasp.Map(lambda x: x + 1, rasp.tokens)
-    >>> compile(later, vocab={1, 2, 3}, length=4).run([1, 3])
+    >>> certiformer.compile(later, vocab={1, 2, 3}, length=4).run([1, 3])
     [2, 4]
-    ```
     """
     from certiformer.compiled.make import compile_request
 
@@ -150,15 +149,14 @@ def compile_automaton(
 
     `run(word)` gives the state after every symbol, `subject.run(word)` also whether the word is accepted.
 
-    ```python
+    >>> import certiformer
     >>> from certiformer.compiler.automata import parse_automaton
     >>> parity = parse_automaton('''start = "even"
     ... accept = ["odd"]
     ... transitions = [["even", "0", "even"], ["even", "1", "odd"], ["odd", "0", "odd"], ["odd", "1", "even"]]''')
-    >>> reader = compile_automaton(parity, length=8)
+    >>> reader = certiformer.compile_automaton(parity, length=8)
     >>> reader.certified, reader.run("1101"), reader.subject.run("1101").accepted
     (True, ['odd', 'even', 'even', 'odd'], True)
-    ```
     """
     from certiformer.compiler.automata import word_reader
 
@@ -195,12 +193,11 @@ def compile_machine(
 
     `run(word, steps=N)` gives the used part of the tape, `subject.run` also the state, the head and whether it halted.
 
-    ```python
+    >>> import certiformer
     >>> from certiformer.compiler.machines.examples import busy_beaver
-    >>> beaver = compile_machine(busy_beaver(4), tape=24)
+    >>> beaver = certiformer.compile_machine(busy_beaver(4), tape=24)
     >>> beaver.certified, beaver.run("").count("1"), beaver.subject.run().steps
     (True, 13, 107)
-    ```
     """
     from certiformer.compiler.machines import ChainOfThought, EncoderDecoder, machine_loop, read_machine
 
@@ -243,12 +240,11 @@ def compile_circuit(
 
     `run(bits)` gives the outputs, `subject.run(bits)` every signal by name.
 
-    ```python
+    >>> import certiformer
     >>> from certiformer.compiler.circuits.file import parse_circuit
     >>> adder = parse_circuit('inputs=["a","b"]\\noutputs=["c","s"]\\ngates=[["s","XOR","a","b"],["c","AND","a","b"]]')
-    >>> compile_circuit(adder).run((1, 1))
+    >>> certiformer.compile_circuit(adder).run((1, 1))
     [1, 0]
-    ```
     """
     from certiformer.compiler.circuits import gate_writer, read_circuit
 
@@ -304,11 +300,10 @@ def compile_incontext(
 
     `run(queries, context=(x, y))` gives the prediction for every query; x has shape (rows, features), y (rows,).
 
-    ```python
-    >>> learner = compile_incontext("gd", features=1, rows=4, step=0.5)
+    >>> import certiformer
+    >>> learner = certiformer.compile_incontext("gd", features=1, rows=4, step=0.5)
     >>> learner.certified, learner.run([[0.5]], context=([[1.0], [-1.0]], [1.0, -1.0]))
     (True, [0.25])
-    ```
     """
     from certiformer.compiler.incontext import Request, context_learner, describe
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from certiformer.api.folders import load
+from certiformer.api.folders import opened
 from certiformer.artifact import Artifact
 from certiformer.artifact.export import Exported
 from certiformer.artifact.export import export as export_artifact
+from certiformer.artifact.export import require_sealed
+from certiformer.artifact.folder import read_folder
 from certiformer.disk import recover, refuse_own_input
 from certiformer.errors import BadInput
 from certiformer.kernel.files import CERTIFICATE, MODEL
@@ -35,13 +37,11 @@ def export(
 
     The result names the place (`out`), the `files`, and what they say about their origin (`notes`).
 
-    ```python
     >>> import certiformer
     >>> from tempfile import mkdtemp
     >>> reverse = certiformer.compile("reverse", length=4)
-    >>> sorted(path.name for path in export(reverse, "hf", out=mkdtemp() + "/reverse").files)[-1]
+    >>> sorted(path.name for path in certiformer.export(reverse, "hf", out=mkdtemp() + "/reverse").files)[-1]
     'model.safetensors'
-    ```
     """
     if not isinstance(source, str | Path):
         return export_artifact(source, to, out=out, force=force)
@@ -50,7 +50,9 @@ def export(
     if not folder.is_dir():
         raise BadInput(f"{source} is not a folder")
     if (folder / CERTIFICATE).is_file():
-        return export_artifact(load(folder), to, out=out, force=force)
+        certificate, files = read_folder(folder)
+        require_sealed(certificate, files, folder)
+        return export_artifact(opened(certificate, files, folder), to, out=out, force=force)
     if not (folder / MODEL).is_file():
         raise BadInput(f"{folder} holds no {MODEL}; export needs a run folder or a model folder")
     from certiformer.export import default_place

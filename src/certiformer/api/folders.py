@@ -11,6 +11,7 @@ from certiformer.artifact.folder import read_candidates, read_folder
 from certiformer.kernel.files import AUTOMATON, CONFIG, GATES, LEARNER, MACHINE, MODEL, PROGRAM
 
 if TYPE_CHECKING:
+    from certiformer.kernel.certificate import Certificate
     from certiformer.kernel.check import Verdict
 
 
@@ -21,17 +22,18 @@ def load(directory: str | Path) -> Artifact:
 
     - `directory`: the folder that `build`, `prove`, `compile` or `Artifact.save` wrote.
 
-    ```python
+    >>> import certiformer
     >>> from tempfile import mkdtemp
-    >>> folder = compile("reverse", length=3).save(mkdtemp() + "/reverse")
-    >>> load(folder).run("cba"), load(folder).certified, check(folder).accepted
+    >>> folder = certiformer.compile("reverse", length=3).save(mkdtemp() + "/reverse")
+    >>> certiformer.load(folder).run("cba"), certiformer.load(folder).certified, certiformer.check(folder).accepted
     (['a', 'b', 'c'], False, True)
-    ```
     """
-    certificate, files = read_folder(directory)
-    folder = Path(directory)
-    subject = _subject(certificate.subject, files, folder)
-    rows = read_candidates(folder)
+    return opened(*read_folder(directory), Path(directory))
+
+
+def opened(certificate: Certificate, files: dict[str, bytes], folder: Path) -> Artifact:
+    """The artifact that the files of a folder are."""
+    subject, rows = _subject(certificate.subject, files, folder), read_candidates(folder)
     return Artifact(subject, certificate, files, folder.name, folder, candidates=rows, recorded=True)
 
 
@@ -52,11 +54,10 @@ def check(
     The verdict has `accepted`, `outcome`, `sentence` (the claim), `reason`, and the proved bounds `lower` and `upper`. This
     runs in the process of its caller, whose modules it trusts; the command `certiformer check` has a process of its own.
 
-    ```python
-    >>> verdict = check(build("x1**2", on="[0,1]", eps=0.1))
+    >>> import certiformer
+    >>> verdict = certiformer.check(certiformer.build("x1**2", on="[0,1]", eps=0.1))
     >>> verdict.accepted, verdict.outcome
     (True, 'proved')
-    ```
     """
     from certiformer.kernel.check import check as check_folder
     from certiformer.kernel.check import check_files
@@ -66,21 +67,31 @@ def check(
     return check_folder(artifact, workers=workers, progress=progress)
 
 
-def run(artifact: Artifact | str | Path, tokens: Any, **options: Any) -> list[Any]:
+def run(
+    artifact: Artifact | str | Path,
+    tokens: Any = None,
+    *,
+    steps: int | None = None,
+    context: Any = None,
+    query: Any = None,
+) -> list[Any]:
     """What a transformer answers to one input, as a list: `load(artifact).run(tokens)`.
 
     **Arguments:**
 
     - `artifact`: a run folder, or an artifact in memory.
-    - `tokens`: the input, see `Artifact.run`.
-    - `options`: `steps` of a machine, `context` of a learner.
+    - `tokens`: the input, see `Artifact.run`; a learner has none.
+    - `steps`: of a machine: how many steps at most (default: 1000, or the horizon).
+    - `context`: of a learner: the rows to learn from, a pair (x, y) or a `"data.csv"` whose last column is the answer.
+    - `query`: of a learner: what to predict for, rows of numbers, `"0.3,1.2"` or a `"file.csv"`.
 
-    ```python
-    >>> run(compile("sort", vocab=[1, 2, 3], length=4), [3, 1, 2])
+    >>> import certiformer
+    >>> certiformer.run(certiformer.compile("sort", vocab=[1, 2, 3], length=4), [3, 1, 2])
     [1, 2, 3]
-    ```
     """
-    return (artifact if isinstance(artifact, Artifact) else load(artifact)).run(tokens, **options)
+    options = {name: value for name, value in (("steps", steps), ("context", context)) if value is not None}
+    answering = artifact if isinstance(artifact, Artifact) else load(artifact)
+    return answering.run(tokens if query is None else query, **options)
 
 
 def show(artifact: Artifact | str | Path) -> None:
@@ -90,10 +101,9 @@ def show(artifact: Artifact | str | Path) -> None:
 
     - `artifact`: a run folder, or an artifact in memory.
 
-    ```python
-    >>> show(compile("reverse", length=3))
-    certified  For every input of 1 to 3 tokens of 3...
-    ```
+    >>> import certiformer
+    >>> certiformer.show(certiformer.compile("reverse", length=3))
+    certified  For every input of 1 to 3 tokens of a vocabulary of 3 ...
     """
     (artifact if isinstance(artifact, Artifact) else load(artifact)).show()
 

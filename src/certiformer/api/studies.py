@@ -50,12 +50,11 @@ def rates(
 
     The result has `data` (series with slopes and intervals, tables, findings), `directory` and `complete`.
 
-    ```python
-    >>> rates("jackson", mw=3)
+    >>> import certiformer
+    >>> certiformer.rates("jackson", step=3)
     Traceback (most recent call last):
     ...
-    certiformer.errors.BadInput: the study jackson has no option 'mw'; did you mean 'mh'?
-    ```
+    certiformer.errors.BadInput: the study jackson has no option 'step'; did you mean 'steps'?
     """
     from certiformer.rates.run import Request, run_study
     from certiformer.rates.studies import load_study
@@ -97,11 +96,10 @@ def size(
     - `over`: ask for one statement for each of `values` of `eps` or of a whole-numbered parameter.
     - `values`: its values.
 
-    ```python
-    >>> statement = size("lipschitz", constant=1, dimension=2, eps="0.01")
+    >>> import certiformer
+    >>> statement = certiformer.size("lipschitz", constant=1, dimension=2, eps="0.01")
     >>> statement.upper.values, statement.lower.values, statement.lower.bits
     (2601, 2401, 2401)
-    ```
     """
     from certiformer.sizes import make_class, sweep
     from certiformer.sizes import size as answer
@@ -133,11 +131,10 @@ def theorem(id: str | None = None, *, bibtex: bool = False) -> Entry | list[Entr
     - `id`: of one theorem, or its last part (default: all of them).
     - `bibtex`: the sources as BibTeX entries instead.
 
-    ```python
-    >>> entry = theorem("voronoi_second_order")
+    >>> import certiformer
+    >>> entry = certiformer.theorem("voronoi_second_order")
     >>> entry.record.id, entry.status, list(entry.sections)[0]
     ('axioms.voronoi_second_order', 'checked', 'Statement')
-    ```
     """
     from certiformer.theorem import all_theorems, find
     from certiformer.theorem import bibtex as entry_of

@@ -75,14 +75,12 @@ class Artifact:
     - `candidates`: the constructions that `build` compared, as rows of a table.
     - `recorded`: whether it was read from a folder, whose claims are repeated here and not checked.
 
-    ```python
     >>> import certiformer
     >>> artifact = certiformer.compile("reverse", length=4)
     >>> artifact.certified, artifact.check().accepted, artifact.run("abca")
     (True, True, ['a', 'c', 'b', 'a'])
     >>> print(artifact.claim)
-    For every input of 1 to 4 tokens of 3...
-    ```
+    For every input of 1 to 4 tokens of a vocabulary of 3 ...
     """
 
     subject: Any  # a `Subject`; its class says what else can be asked
@@ -160,7 +158,7 @@ class Artifact:
           the states after each symbol) or a machine (by its tape); bits for a circuit; queries for a learner.
         - `options`: `steps` of a machine (default 1000), `context=(x, y)` of a learner: the rows to learn from.
         """
-        self._require_model()
+        self._require_files()
         return self.subject.answers(sequence, **options)
 
     @in_python
@@ -187,7 +185,7 @@ class Artifact:
 
     def write(self, out: str | Path, *, force: bool = False, extra: Mapping[str, bytes] | None = None) -> Path:
         """`save` for the command line, whose errors speak of flags."""
-        self._require_model()
+        self._require_files()
         self.directory = write_folder(out, self.certificate.subject, {**self.all_files(), **(extra or {})}, force)
         return self.directory
 
@@ -269,9 +267,12 @@ class Artifact:
         """Every file of the run folder by name, `certificate.json` among them."""
         return {**self.files, CERTIFICATE: self.certificate.to_bytes()}
 
-    def _require_model(self) -> Transformer:
+    def _require_files(self) -> None:
         if MODEL not in self.files:
             raise BadInput(f"there is no transformer: {self.certificate.reason}")
+
+    def _require_model(self) -> Transformer:
+        self._require_files()
         model = self.model
         if model is None:
             raise BadInput("the files hold no transformer")

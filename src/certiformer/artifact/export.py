@@ -16,7 +16,7 @@ from certiformer.artifact.artifact import Artifact
 from certiformer.artifact.folder import KINDS
 from certiformer.disk import refuse_own_input
 from certiformer.errors import BadInput
-from certiformer.kernel.certificate import Outcome
+from certiformer.kernel.certificate import Certificate, Outcome
 from certiformer.kernel.files import CIRCUIT, CONFIG, MODEL, PROGRAM, digest
 
 if TYPE_CHECKING:
@@ -71,16 +71,19 @@ def export(source: Artifact | Transformer, to: str, *, out: str | Path | None = 
     return Exported(place, write(model, to, place, notes, force, labels), notes)
 
 
+def require_sealed(certificate: Certificate, files: Mapping[str, bytes], directory: Path | None) -> None:
+    """Refuse files that the certificate beside them is not about."""
+    for name in KINDS[certificate.subject].sealed:
+        if certificate.seals.get(name) != digest(files[name]):
+            raise BadInput(f"the certificate in {directory} is about another {name}; certiformer check says more")
+
+
 def origin_notes(artifact: Artifact) -> dict[str, str]:
     """What an export says about its origin: the hash of the weights and, for a proved claim, the claim."""
     from certiformer.export.card import SCOPE
 
     certificate, files = artifact.certificate, artifact.files
-    for name in KINDS[certificate.subject].sealed:
-        if certificate.seals.get(name) != digest(files[name]):
-            raise BadInput(
-                f"the certificate in {artifact.directory} is about another {name}; certiformer check says more"
-            )
+    require_sealed(certificate, files, artifact.directory)
     notes = {"certiformer_version": __version__, "model_sha256": digest(files[MODEL])}
     notes["recorded"] = certificate.outcome.word(certificate.level, checked=False)
     if certificate.outcome is not Outcome.PROVED:

@@ -16,7 +16,7 @@ from certiformer.kernel.numbers import json_number
 from certiformer.kernel.weights import read_model
 from certiformer.report import NOT_CLAIMED, NOT_CLAIMED_OF_ROWS
 from certiformer.report.wording import bracket_line, sizes_text
-from certiformer.target import FiniteTarget, SequenceMap, any_target_from_text, sentence_of
+from certiformer.target import FiniteTarget, InductionMap, SequenceMap, SortMap, any_target_from_text, sentence_of
 from certiformer.target.anything import place_of, programs_of
 
 if TYPE_CHECKING:
@@ -63,13 +63,19 @@ class Approximation:
         return sentence_of(self.target, certificate.epsilon)
 
     def answers(self, sequence: Any) -> list[Any]:
-        """The outputs at one point; of a map on sequences the whole numbers that they are proved to be near."""
+        """The outputs at one point; of a map on sequences the letters or whole numbers that they are proved to be near."""
         import numpy as np
 
         if self.model is None:
             raise BadInput("there is no transformer to run")
         outputs = self.model.evaluate(np.atleast_1d(np.asarray(sequence))[None])[0]
-        return np.rint(outputs).astype(int).tolist() if isinstance(self.target, SequenceMap) else outputs.tolist()
+        if not isinstance(self.target, SequenceMap):
+            return outputs.tolist()
+        whole = np.rint(outputs).astype(int)
+        if isinstance(self.target, SortMap | InductionMap):  # a unit vector for every letter, zeros where there is none
+            rows = whole.reshape(self.target.tokens, -1)
+            return [int(row.argmax()) if row.any() else None for row in rows]
+        return whole.tolist()
 
     def facts(self, artifact: Artifact) -> dict[str, Any]:
         c, target = artifact.certificate, self.target

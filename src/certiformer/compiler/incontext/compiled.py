@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Float
 
 from certiformer.compiler.computation import Computation, arrays_of
+from certiformer.compiler.incontext.context import read_context, read_queries
 from certiformer.compiler.incontext.registry import module_of
 from certiformer.compiler.stored import stored
 from certiformer.errors import BadInput
@@ -46,11 +48,15 @@ class ContextLearner(Computation):
         return ContextLearner(learner, model.config, arrays_of(model))
 
     def answers(self, sequence: Any, *, context: Any = None) -> list[float]:
-        """The prediction for every query, from the rows of `context`, a pair of features and answers."""
+        """The prediction for every query, from the rows of `context`: a pair of features and answers, or a CSV file."""
         if context is None:
             raise BadInput("a learner needs rows to learn from: run(queries, context=(x, y))")
-        x, y = context
-        return self.predict(x, y, sequence).astype(float).tolist()
+        learner = self.learner
+        x, y = (
+            read_context(str(context), learner.features, learner.rows) if isinstance(context, str | Path) else context
+        )
+        queries = read_queries(sequence, learner.features) if isinstance(sequence, str) else sequence
+        return self.predict(x, y, queries).astype(float).tolist()
 
     def sizes(self) -> dict[str, Any]:
         return {"learner": self.learner.learner, "features": self.learner.features, "rows": self.learner.rows}
