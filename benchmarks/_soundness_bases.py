@@ -1,4 +1,5 @@
-"""The honest folders that `soundness.py` starts from: one small folder for every kind of claim, made by the public verbs.
+"""The honest folders that `soundness.py` starts from: one small folder for every kind of claim, made by the commands that
+users type.
 
 `make(names, home)` writes each into `home/NAME`; a folder that is there already is kept. What is in them is not trusted
 by the campaign: it is where a forger would begin.
@@ -6,50 +7,11 @@ by the campaign: it is where a forger would begin.
 
 from __future__ import annotations
 
+import contextlib
+import io
 import shutil
 from collections.abc import Callable
-from fractions import Fraction
 from pathlib import Path
-
-Maker = Callable[[Path], object]
-
-
-def _build(formula: str, on: str, eps: str, **options) -> Maker:
-    def make(out: Path) -> object:
-        import certiformer
-
-        return certiformer.build(formula, on=on, eps=eps, out=out, seconds=60.0, workers=1, **options)
-
-    return make
-
-
-def _table(out: Path) -> object:
-    from certiformer.search.finite import Table, build_table
-
-    rows = tuple(((Fraction(i, 2),), (Fraction((7 * i * i) % 11, 4),)) for i in range(8))
-    return build_table(Table("rows", "continuous", rows), out=out)
-
-
-def _sequence(word: str, alphabet: int, tokens: int) -> Maker:
-    def make(out: Path) -> object:
-        from certiformer.search.sequences import build_sequences
-
-        return build_sequences(word, alphabet, tokens, out=out)
-
-    return make
-
-
-def _program(name: str, length: int, dtype: str = "float32", causal: bool = False, letters: int = 3) -> Maker:
-    def make(out: Path) -> object:
-        from certiformer.api.compiling import compile as compile_program
-        from certiformer.rasp.library import catalogue
-
-        entry = catalogue()[name]
-        vocabulary = list(entry.vocab)[:letters]
-        return compile_program(entry.make(), vocabulary, length, causal, dtype, name=name).save(out)
-
-    return make
-
 
 MACHINE = """blank = "0"
 start = "A"
@@ -85,103 +47,88 @@ gates = [["s", "XOR", "a", "b"], ["sum", "XOR", "s", "c"], ["t", "AND", "a", "b"
 """
 
 
-def _machine(form: str) -> Maker:
-    def make(out: Path) -> object:
-        from certiformer.compiler.machines import ChainOfThought, EncoderDecoder, machine_loop
-        from certiformer.compiler.machines.file import parse_machine
+ROWS = "x1,y\n" + "".join(f"{i / 2},{(7 * i * i) % 11 / 4}\n" for i in range(8))
+SOURCES = {"machine.toml": MACHINE, "small-machine.toml": SMALL_MACHINE, "automaton.toml": AUTOMATON,
+           "small-automaton.toml": SMALL_AUTOMATON, "circuit.toml": CIRCUIT, "rows.csv": ROWS}  # fmt: skip
+LEARNER = "compile incontext {} --features 1 --rows {} --layers {}"
 
-        if form == "looped":
-            return machine_loop(parse_machine(SMALL_MACHINE), 5).certified().save(out)
-        decoder = ChainOfThought if form == "thought" else EncoderDecoder
-        return decoder(parse_machine(MACHINE), 6, 2).certified().save(out)
-
-    return make
-
-
-def _automaton(form: str, length: int, source: str = AUTOMATON) -> Maker:
-    def make(out: Path) -> object:
-        from certiformer.compiler.automata import parse_automaton, word_reader
-
-        return word_reader(parse_automaton(source), length, form).certified().save(out)
-
-    return make
-
-
-def _circuit(out: Path) -> object:
-    from certiformer.compiler.circuits import gate_writer
-    from certiformer.compiler.circuits.file import parse_circuit
-
-    return gate_writer(parse_circuit(CIRCUIT)).certified().save(out)
-
-
-def _learner(**request) -> Maker:
-    def make(out: Path) -> object:
-        from certiformer.compiler.incontext import Request, context_learner, describe
-
-        return context_learner(describe(Request(**request))).certified().save(out)
-
-    return make
-
-
-BASES: dict[str, Maker] = {
-    "boxes": _build("sin(x1)", "[0,2*pi]", "0.4", method="voronoi", rule="boxes"),
-    "boxes2": _build("sin(x1*x2)", "[0,1]^2", "0.5", method="voronoi", rule="boxes"),
-    "sum": _build("sin(x1)+x2**2/2", "[0,1]^2", "0.7", method="voronoi", rule="sum"),
-    "voronoi": _build("sin(x1)", "[0,2*pi]", "0.2", method="voronoi", rule="theorem"),
-    "voronoi2": _build("x1*x2", "[0,1]^2", "0.2", method="voronoi", rule="theorem"),
-    "first-order": _build("abs(x1-0.3)", "[0,1]", "0.2", method="voronoi", rule="theorem"),
-    "ridge": _build("sin(x1)", "[0,2*pi]", "0.1", method="ridge"),
-    "ridge2": _build("abs(x1-x2)+x1", "[0,1]^2", "0.05", method="ridge"),
-    "outputs": _build("[exp(x2)/2,x1**2]", "[0,1]^2", "0.1", method="ridge", tokens=2),
-    "outputs-boxes": _build("[x1*x2/2,x1**2/2]", "[0,1]^2", "0.4", method="voronoi", rule="boxes"),
-    "temperatures": _build("sin(x1)", "[0,2*pi]", "0.3", method="temperatures", rule="theorem"),
-    "ridge-temperatures": _build("sin(x1+2*x2)", "[-1,1]^2", "0.5", method="ridge-temperatures", rule="theorem"),
-    "sigmoid-heads": _build("sin(x1)", "[0,pi]", "0.4", method="sigmoid-heads", rule="theorem"),
-    "korovkin": _build("sin(x1)", "[0,pi]", "0.5", method="korovkin", rule="theorem"),
-    "shifted-grids": _build("x1*x2/4", "[0,1]^2", "0.2", method="shifted-grids", rule="theorem"),
-    "squares-rbf": _build("x1**2/2", "[0,1]", "0.3", method="squares-rbf", rule="theorem"),
-    "gather": _build("[x2, x1]", "[0,1]^2", "0.01", method="gather", tokens=2),
-    "run-error": _build("abs(x1-0.3)/3", "[-1,1]", "0.1", method="ridge", dtype="float32"),
-    "table": _table,
-    "sort": _sequence("sort", 3, 3),
-    "count": _sequence("count", 2, 4),
-    "majority": _sequence("majority", 2, 3),
-    "parity": _sequence("parity", 2, 4),
-    "hist": _sequence("hist", 3, 3),
-    "induction": _sequence("induction", 3, 4),
-    "program-reverse": _program("reverse", 3),
-    "program-sort": _program("sort", 3, letters=2),
-    "program-hist": _program("hist", 3),
-    "program-frac-prevs": _program("frac_prevs", 3, "float64"),
-    "machine-looped": _machine("looped"),
-    "machine-thought": _machine("thought"),
-    "machine-encoder": _machine("encoder"),
-    "automaton-looped": _automaton("looped", 3, SMALL_AUTOMATON),
-    "automaton-thought": _automaton("chain-of-thought", 2),
-    "automaton-log-depth": _automaton("log-depth", 3),
-    "circuit": _circuit,
-    "learner-gd": _learner(learner="gd", features=1, rows=2, layers=2, step=0.5),
-    "learner-ridge": _learner(learner="ridge", features=1, rows=2, strength="0.5", layers=3),
-    "learner-relu": _learner(learner="relu", features=1, rows=2, strength="0.5", layers=3),
-    "learner-lasso": _learner(learner="lasso", features=1, rows=2, strength="0.1", layers=3),
-    "learner-select": _learner(learner="select", features=1, rows=4, strength="0.1,1", layers=1),
+# A rule that is asked for by name may have been replaced by others: then the command is given again without it.
+BASES: dict[str, str] = {
+    "boxes": "build sin(x1) --on [0,2*pi] --eps 0.4 --method voronoi --rule boxes",
+    "boxes2": "build sin(x1*x2) --on [0,1]^2 --eps 0.5 --method voronoi --rule boxes",
+    "sum": "build sin(x1)+x2**2/2 --on [0,1]^2 --eps 0.7 --method voronoi --rule sum",
+    "voronoi": "build sin(x1) --on [0,2*pi] --eps 0.2 --method voronoi --rule theorem",
+    "voronoi2": "build x1*x2 --on [0,1]^2 --eps 0.2 --method voronoi --rule theorem",
+    "first-order": "build abs(x1-0.3) --on [0,1] --eps 0.2 --method voronoi --rule theorem",
+    "ridge": "build sin(x1) --on [0,2*pi] --eps 0.1 --method ridge",
+    "ridge2": "build abs(x1-x2)+x1 --on [0,1]^2 --eps 0.05 --method ridge",
+    "outputs": "build [exp(x2)/2,x1**2] --on [0,1]^2 --eps 0.1 --method ridge --tokens 2",
+    "outputs-boxes": "build [x1*x2/2,x1**2/2] --on [0,1]^2 --eps 0.4 --method voronoi --rule boxes",
+    "temperatures": "build sin(x1) --on [0,2*pi] --eps 0.3 --method temperatures --rule theorem",
+    "ridge-temperatures": "build sin(x1+2*x2) --on [-1,1]^2 --eps 0.5 --method ridge-temperatures --rule theorem",
+    "sigmoid-heads": "build sin(x1) --on [0,pi] --eps 0.4 --method sigmoid-heads --rule theorem",
+    "korovkin": "build sin(x1) --on [0,pi] --eps 0.5 --method korovkin --rule theorem",
+    "shifted-grids": "build x1*x2/4 --on [0,1]^2 --eps 0.2 --method shifted-grids --rule theorem",
+    "squares-rbf": "build x1**2/2 --on [0,1] --eps 0.3 --method squares-rbf --rule theorem",
+    "gather": "build [x2,x1] --on [0,1]^2 --eps 0.01 --method gather --tokens 2",
+    "run-error": "build abs(x1-0.3)/3 --on [-1,1] --eps 0.1 --method ridge --dtype float32",
+    "teacher": "prove {home}/voronoi {home}/boxes --on [0,2*pi] --eps 0.5",
+    "table": "build rows.csv --inputs x1 --outputs y",
+    "sort": "build sort --alphabet 3 --tokens 3",
+    "count": "build count --alphabet 2 --tokens 4",
+    "majority": "build majority --alphabet 2 --tokens 3",
+    "parity": "build parity --tokens 4",
+    "hist": "build hist --alphabet 3 --tokens 3",
+    "induction": "build induction --alphabet 3 --tokens 4",
+    "program-reverse": "compile reverse --vocab a,b,c --length 3",
+    "program-sort": "compile sort --vocab 1,2 --length 3",
+    "program-hist": "compile hist --vocab a,b,c --length 3",
+    "program-frac-prevs": "compile frac_prevs --vocab a,b,c --length 3 --dtype float64",
+    "machine-looped": "compile machine small-machine.toml --tape 5",
+    "machine-thought": "compile machine machine.toml --form chain-of-thought --steps 6 --symbols 2",
+    "machine-encoder": "compile machine machine.toml --form encoder-decoder --steps 6 --symbols 2",
+    "automaton-looped": "compile automaton small-automaton.toml --length 3",
+    "automaton-thought": "compile automaton automaton.toml --length 2 --form chain-of-thought",
+    "automaton-log-depth": "compile automaton automaton.toml --length 3 --form log-depth",
+    "circuit": "compile circuit circuit.toml",
+    "learner-gd": f"{LEARNER.format('gd', 2, 2)} --step 0.5",
+    "learner-ridge": f"{LEARNER.format('ridge', 2, 3)} --strength 0.5",
+    "learner-relu": f"{LEARNER.format('relu', 2, 3)} --strength 0.5",
+    "learner-lasso": f"{LEARNER.format('lasso', 2, 3)} --strength 0.1",
+    "learner-select": f"{LEARNER.format('select', 4, 1)} --strength 0.1,1",
 }
+NEEDS = {"teacher": ("voronoi", "boxes")}
 
 
 def make(names: list[str], home: Path, tell: Callable[[str], None]) -> dict[str, str]:
     """Writes the folders; returns the names of those that could not be made, with the reason."""
-    failed = {}
-    for name in names:
-        folder = home / name
-        if (folder / "certificate.json").is_file():
-            continue
-        tell(f"building {name}")
-        try:
-            BASES[name](folder)
-        except Exception as error:  # the campaign goes on with the others and names this one
-            shutil.rmtree(folder, ignore_errors=True)
-            failed[name] = f"{type(error).__name__}: {error}"
+    home.mkdir(parents=True, exist_ok=True)
+    failed, wanted = {}, dict.fromkeys(part for name in names for part in (*NEEDS.get(name, ()), name))
+    with contextlib.chdir(home):
+        for name, text in SOURCES.items():
+            Path(name).write_text(text)
+        for name in wanted:
+            if not Path(name, "certificate.json").is_file():
+                tell(f"building {name}")
+                said = _made(BASES[name].format(home=home).split(), name)
+                if said:
+                    shutil.rmtree(name, ignore_errors=True)
+                    failed[name] = said
     return failed
+
+
+def _made(command: list[str], out: str) -> str:
+    """Runs a command, again without the rule that it names where it does not certify with it; what was said otherwise."""
+    from certiformer.cli.main import main
+
+    rule = command.index("--rule") if "--rule" in command else None
+    for words in [command] if rule is None else [command, command[:rule] + command[rule + 2 :]]:
+        said = io.StringIO()
+        with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+            code = main([*words, "--out", out, "--force", "--quiet"])
+        if code == 0:
+            return ""
+    return f"exit code {code}: {' '.join(said.getvalue().split())[-300:]}"
 
 
 def read(folder: Path) -> dict[str, bytes]:

@@ -8,8 +8,10 @@ Nothing of certiformer is imported.
 
 from __future__ import annotations
 
+import base64
 import json
 import random
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
@@ -27,6 +29,7 @@ from _soundness_exact import (
     floats,
     inside,
     precisely,
+    tensors_of,
     value,
 )
 from flint import arb, fmpq
@@ -79,13 +82,22 @@ def box_points(domain: list[list]) -> np.ndarray:
     return _points[key]
 
 
+def aims(target: dict) -> tuple[Callable, Callable]:
+    """The target in floats at many points, and established at one: a formula, or a teacher with its weights."""
+    if "program" in target:
+        program = target["program"]
+        return (lambda at: float_values(program, at)), (lambda point: value(program, point))
+    teacher = Model(json.loads(target["config"]), tensors_of(base64.b64decode(target["tensors"])))
+    return (lambda at: floats(teacher, at).reshape(len(at), -1)), (lambda point: exact(teacher, point))
+
+
 def box_peak(files: dict[str, bytes], dtype=np.float64) -> Peak | None:
     """The largest error |T - f| that was seen, established at its point."""
     target = json.loads(files["target.json"])
-    model, points = Model.of(files), box_points(target["domain"])
+    model, points, (seen_aim, aim) = Model.of(files), box_points(target["domain"]), aims(target)
 
     def errors(at: np.ndarray) -> np.ndarray:
-        return np.abs(floats(model, at, dtype).reshape(len(at), -1) - float_values(target["program"], at))
+        return np.abs(floats(model, at, dtype).reshape(len(at), -1) - seen_aim(at))
 
     seen = np.nan_to_num(errors(points), nan=-1.0, posinf=-1.0)
     place, output = np.unravel_index(seen.argmax(), seen.shape)
@@ -103,11 +115,11 @@ def box_peak(files: dict[str, bytes], dtype=np.float64) -> Peak | None:
     if not inside(target["domain"], list(point)):
         return None
     try:
-        wanted, given = value(target["program"], list(point))[output], exact(model, list(point))[output]
+        wanted, given = aim(list(point))[output], exact(model, list(point))[output]
     except (Singular, Undecided):
         return None
     with precisely():
-        error = abs((arb(given) if isinstance(given, fmpq) else given) - wanted)
+        error = abs((arb(given) if isinstance(given, fmpq) else given) - arb(wanted))
     return Peak(point, int(output), error) if error.is_finite() else None
 
 

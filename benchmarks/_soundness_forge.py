@@ -8,6 +8,7 @@ it is false.
 
 from __future__ import annotations
 
+import base64
 import copy
 import hashlib
 import json
@@ -323,6 +324,10 @@ def bend_target(rng: random.Random, raw: bytes) -> bytes:
         row = rng.choice(target["rows"])
         place = rng.randrange(len(row[1]))
         row[1][place] = str(Fraction(row[1][place]) + Fraction(rng.choice((-1, 1)), 10 ** rng.randint(0, 8)))
+    elif "tensors" in target:
+        weights = base64.b64decode(target["tensors"])
+        moved = weight_change(rng, tensors_of(weights))(10 ** rng.uniform(-6, 0.5))
+        target["tensors"] = base64.b64encode(tensor_bytes(weights, moved)).decode()
     elif "program" not in target:
         if "what" in target and rng.random() < 0.5:
             target["what"] = rng.choice(("count", "parity", "majority"))
@@ -380,6 +385,8 @@ def bend_formula(rng: random.Random, program: dict) -> None:
 def forge_undefined(rng: random.Random, files: Files) -> Forgery | None:
     """A target that has no value somewhere in the box, hidden where a checker may forget to look."""
     target = json.loads(files["target.json"])
+    if "program" not in target:
+        return None
     program, domain = target["program"], target["domain"]
     axis = rng.randrange(program["inputs"])
     points = claims.box_points(domain)
@@ -590,24 +597,29 @@ def bend_program(rng: random.Random, files: Files) -> Files | None:
     """Another program, also where the circuit repeats it; or another circuit."""
     program, circuit = json.loads(files["program.json"]), json.loads(files["circuit.json"])
     if rng.random() < 0.6:
-        extended = json.loads(circuit["extended"])
+        extended = json.loads(circuit["extended"]) if "extended" in circuit else None
         place, seed = rng.randrange(len(program["nodes"])), rng.random()
-        for nodes in (program["nodes"], extended["nodes"]):
+        for nodes in [program["nodes"], *([] if extended is None else [extended["nodes"]])]:
             if not bend_node(random.Random(seed), nodes[place]):
                 return None
-        circuit["extended"] = compact(extended).decode()
-    else:
-        output = circuit["output"]
-        if output["feature"] and rng.random() < 0.5:
-            place = rng.randrange(len(output["feature"]))
-            output["feature"][place] = rng.randint(-3, 5)
-        else:
-            cell = rng.choice(circuit["cells"])
-            if not cell["feature"]:
-                return None
-            place = rng.randrange(len(cell["feature"]))
-            cell["feature"][place] = rng.choice((rng.randint(-3, 5), "1/2", "1/3"))
+        if extended is not None:
+            circuit["extended"] = compact(extended).decode()
+    else:  # a witness that nobody believes: any number of it, most of all the codes of its cells
+        codes = [part["feature"] for part in (circuit["output"], *circuit["cells"]) if part.get("feature")]
+        codes = codes or [entries for entries in lists_in(circuit) if all(type(x) in (int, str) for x in entries)]
+        if not codes:
+            return None
+        code = rng.choice(codes)
+        code[rng.randrange(len(code))] = rng.choice((rng.randint(-3, 5), "1/2", "1/3"))
     return {**files, "program.json": compact(program), "circuit.json": compact(circuit)}
+
+
+def lists_in(data) -> Iterator[list]:
+    """All lists in JSON data that are not empty."""
+    if isinstance(data, list) and data:
+        yield data
+    for part in data.values() if isinstance(data, dict) else data if isinstance(data, list) else ():
+        yield from lists_in(part)
 
 
 def bend_node(rng: random.Random, node: dict) -> bool:

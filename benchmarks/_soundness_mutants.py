@@ -32,7 +32,7 @@ from _soundness_stated import overstated
 
 # Found without loading it: what a fault changes must not be there yet.
 PACKAGE = Path(str(importlib.util.find_spec("certiformer").origin)).parent
-SOURCES = ("kernel/**/*.py", "axioms/**/*.py", "checker/**/*.py")
+SOURCES = ("kernel/**/*.py", "axioms/**/*.py")
 FORGERIES, OVERSTATED, HONEST = 20, 40, 10  # of each kind, that every fault may have to face
 FORMS, TOGETHER = 12, 30  # so many times so many trials of forms
 FOLLOWED = 2  # of each kind, whose calls are followed; the others are taken to enter the same functions
@@ -402,7 +402,7 @@ def corpus(kinds: list[str], home: Path, seed: int) -> list[Item]:
             sys.setprofile(None)
         if wrong:
             print(f"without any fault, {item}: {wrong}", file=sys.stderr)
-        item.entered, item.site = frozenset(seen), trials._raised[-1] if trials._raised else ""
+        item.entered, item.site = frozenset(seen), trials._raised[-1].removeprefix("reading ") if trials._raised else ""
         entered[item.kind] = entered.get(item.kind, frozenset()) | item.entered
     for item in items:
         item.entered = item.entered if item.number < FOLLOWED else entered[item.kind]
@@ -502,14 +502,14 @@ def forked(work: Callable[[], dict], limit: float) -> tuple[int, int, float]:
 
 
 def run(
-    globs: list[str], kinds: list[str], home: Path, count: int, seed: int, workers: int, tell: Callable[[str], None]
+    faults: list[Fault], kinds: list[str], home: Path, seed: int, workers: int, tell: Callable[[str], None]
 ) -> dict:
-    """Draws the faults and lets each face the corpus; in a process that has loaded nothing of certiformer."""
+    """Lets each fault face the corpus, in a process that has loaded nothing of certiformer."""
     import subprocess
     import tempfile
 
     with tempfile.TemporaryDirectory(prefix="certiformer-mutants-") as temporary:
-        tell(f"collecting what {count} planted faults have to face")
+        tell(f"collecting what {len(faults)} planted faults have to face")
         parts = [kinds[i::workers] for i in range(workers) if kinds[i::workers]]
         makers = []
         for number, names in enumerate(parts):  # written and read by this program only, in a folder of its own
@@ -519,7 +519,7 @@ def run(
         if any([maker.wait() for _, maker in makers]):
             raise RuntimeError("the corpus of the planted faults could not be made")
         places = [place for place, _ in makers]
-        request = {"globs": globs, "count": count, "seed": seed, "workers": workers, "corpus": places}
+        request = {"faults": list(map(vars, faults)), "seed": seed, "workers": workers, "corpus": places}
         process = subprocess.Popen(
             [sys.executable, __file__, "faults"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
@@ -543,7 +543,7 @@ def all_faced(request: dict) -> dict:
     import numpy  # noqa: F401
 
     items = [Item.from_json(data) for place in request["corpus"] for data in json.loads(Path(place).read_text())]
-    faults = drawn(request["globs"], request["count"], request["seed"])
+    faults = [Fault(**fields) for fields in request["faults"]]
     waiting, running, results = list(enumerate(faults)), {}, {}
     while waiting or running:
         while waiting and len(running) < request["workers"]:
@@ -584,7 +584,7 @@ def all_faced(request: dict) -> dict:
             how[name] = how.get(name, 0) + 1
     return {
         "drawn": len(faults), "exposed": sum(how.values()), "how": how, "survivors": survivors,
-        "equivalent": sum("equivalent" in told for told in results.values()), "sources": request["globs"],
+        "equivalent": sum("equivalent" in told for told in results.values()),
     }  # fmt: skip
 
 

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import functools
 import importlib
+import inspect
 import os
+import pkgutil
 import random
 import shutil
 import sys
 import tempfile
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, is_dataclass
 from pathlib import Path
 
 import _soundness_bases as bases
@@ -24,11 +26,11 @@ from _soundness_sources import SOURCES
 from _soundness_stated import overstated
 from flint import arb
 
-# A refusal that was raised here comes from reading the files, not from the rule that decides.
-READING = (
-    "target/", "rasp/", "kernel/certificate.py", "kernel/claim.py", "kernel/weights.py",
-    "kernel/computation.py:sealed_files", "kernel/computation.py:_rule", "kernel/files.py",
-)  # fmt: skip
+from certiformer import axioms
+
+# A refusal that is raised while one of these runs comes from reading the files, not from the rule that decides.
+READING = {"read_files", "certificate_in", "sealed_files", "read_claim", "read_model", "read_target", "from_text",
+           "read_programs", "_rule"}  # fmt: skip
 KINDS = {
     **{name: "forged" for name in bases.BASES},
     **{name: "sources" for name in SOURCES},
@@ -75,23 +77,23 @@ _raised: list[str] = []
 
 @functools.cache
 def watch_refusals() -> None:
-    """Notes where a refusal is made: the file and the function of whoever made it."""
+    """Notes where a refusal is made: the file and the function of whoever made it, and whether files are still read."""
     from certiformer.errors import BadInput
     from certiformer.kernel.refusal import Refused
 
     def noted(self: Exception, *arguments: object) -> None:
-        code = sys._getframe(1).f_code
-        _raised.append(f"{code.co_filename.rpartition('certiformer/')[2]}:{code.co_name}")
+        frame = sys._getframe(1)
+        code, callers = frame.f_code, set()
+        while frame is not None and "certiformer" in frame.f_code.co_filename:
+            callers.add(frame.f_code.co_name)
+            frame = frame.f_back
+        reading = "reading " if callers & READING else ""
+        _raised.append(f"{reading}{code.co_filename.rpartition('certiformer/')[2]}:{code.co_name}")
         Exception.__init__(self, *arguments)
 
     Refused.__init__ = noted  # type: ignore[method-assign]
     if Refused is not BadInput:
         BadInput.__init__ = noted  # type: ignore[method-assign]
-
-
-# What theorems find out about the target alone, at hundreds of boxes, from nothing but these arguments.
-OF_TARGETS = (("jets", "DerivativeBounds"), ("squares_rbf", "Bounds"), ("korovkin_ridges", "Slopes"),
-              ("sigmoid_knots", "ProfileBounds"))  # fmt: skip
 
 
 @functools.cache
@@ -102,8 +104,16 @@ def remember_targets() -> None:
 
 
 def classes_of_targets() -> list[type]:
-    """The classes of `OF_TARGETS`, which this process may change."""
-    return [getattr(importlib.import_module(f"certiformer.axioms.{module}"), name) for module, name in OF_TARGETS]
+    """What axioms find out about a target, at hundreds of boxes, from nothing but the arguments: their classes that are
+    made of a program."""
+    modules = [
+        importlib.import_module(f"certiformer.axioms.{name}") for _, name, _ in pkgutil.iter_modules(axioms.__path__)
+    ]
+    classes = {kind for module in modules for kind in vars(module).values()
+               if isinstance(kind, type) and kind.__module__ == module.__name__}  # fmt: skip
+    made = {kind: [*inspect.signature(kind).parameters.values()] for kind in classes if "__init__" in vars(kind)}
+    plain = {kind for kind in made if not is_dataclass(kind)}
+    return [kind for kind in plain if made[kind] and made[kind][0].annotation == "Program"]
 
 
 def _remembered(kind: type) -> None:
@@ -222,7 +232,7 @@ def _forged(kind: str, number: int, rng: random.Random, home: Path, result: Resu
         result.finds.append(f"{kind} {number}: {forgery.why}; accepted with {verdict.upper}; {place}")
         return
     result.sites[site] += 1
-    result.last_rule += not site.startswith(READING)
+    result.last_rule += not site.startswith("reading ")
 
 
 def _overstated(kind: str, number: int, rng: random.Random, files: dict, result: Result, keep: Path) -> None:

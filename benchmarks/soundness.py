@@ -37,7 +37,7 @@ TRIALS = 12_000  # of (i) to (iii) together, unless --trials says otherwise
 EACH = 20_000  # of every kind in a full run; with fewer trials in all, slow kinds get a smaller share
 MALFORMED = 1_000
 MUTANTS = 24
-CHUNK, CHUNKS = 25, 2_000  # trials of one job; with many trials, about so many jobs
+CHUNK, CHUNKS = 25, 4_000  # trials of one job; with many trials, about so many jobs
 # Claims that take tens of milliseconds each get a smaller share of the trials than those that take one.
 SLOW = {
     "learner-select": 6,
@@ -109,7 +109,7 @@ def options(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--malformed", type=int, default=None, help=f"malformed folders (default {MALFORMED})")
     parser.add_argument("--mutants", type=int, default=None, help=f"planted faults (default {MUTANTS})")
     parser.add_argument("--report", help="note every finished part of (i) to (iii) here, and leave out what is noted")
-    parser.add_argument("--shard", default="1/1", help="only this part of (i) to (iii), such as 2/4")
+    parser.add_argument("--shard", default="1/1", help="only this part of (i) to (iii) and of the faults, such as 2/4")
     parser.add_argument("--minutes", type=float, help="begin no part of (i) to (iii) after so long")
     parser.add_argument("--merge", help="print what these files of --report hold together, with commas")
     parser.add_argument("--source", action="append", help="glob of the code that decides, below the package")
@@ -171,6 +171,7 @@ def attack(chosen: argparse.Namespace, kinds: list[str], home: Path) -> list:
     counts = shares(kinds, chosen.trials)
     size = max(CHUNK, sum(counts.values()) // CHUNKS)
     jobs = [(kind, first, min(size, counts[kind] - first)) for kind in kinds for first in range(0, counts[kind], size)]
+    jobs.sort(key=lambda job: job[1])  # a run that ends early has tried all kinds alike
     part, parts = map(int, chosen.shard.split("/"))
     jobs = jobs[part - 1 :: parts]
     results = {kind: trials.Result(kind) for kind in kinds}
@@ -255,7 +256,9 @@ def plant(chosen: argparse.Namespace, kinds: list[str], home: Path) -> dict:
     import _soundness_mutants as mutants
 
     globs = chosen.source or list(mutants.SOURCES)
-    return mutants.run(globs, kinds, home, chosen.mutants, chosen.seed, chosen.workers, lambda text: say(chosen, text))
+    part, parts = map(int, chosen.shard.split("/"))
+    faults = mutants.drawn(globs, chosen.mutants, chosen.seed)[part - 1 :: parts]
+    return mutants.run(faults, kinds, home, chosen.seed, chosen.workers, lambda text: say(chosen, text))
 
 
 def row(result) -> dict:

@@ -31,6 +31,7 @@ ONLY_FLAGS = {
 ONLY_ARGUMENTS = {
     "build": {"workers", "keep", "progress"},
     "prove": {"workers", "keep", "progress"},
+    "curve": {"rule", "order", "workers", "progress"},
     "compile": {"certified", "name", "progress", "seen"},
     "check": {"progress"},
     "audit": {"progress"},
@@ -39,7 +40,7 @@ ONLY_ARGUMENTS = {
 # What a verb calls the thing that it is about; in Python it may also be an object.
 FIRST = {"check": "artifact", "run": "artifact", "show": "artifact", "export": "source"}
 # Defaults that differ because a flag is repeated.
-OTHER_DEFAULTS = {("audit", "set")}
+OTHER_DEFAULTS = {("audit", "set"), ("prove", "causal")}
 
 
 def command_module(verb: str) -> str:

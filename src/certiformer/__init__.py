@@ -35,10 +35,13 @@ if TYPE_CHECKING:
     from certiformer.api.studies import size as size
     from certiformer.api.studies import theorem as theorem
     from certiformer.artifact import Artifact as Artifact
+    from certiformer.curves import Curve as Curve
+    from certiformer.curves import curve as curve
     from certiformer.kernel.certificate import Certificate as Certificate
     from certiformer.kernel.certificate import Outcome as Outcome
     from certiformer.kernel.check import Verdict as Verdict
     from certiformer.model import Transformer as Transformer
+    from certiformer.model.from_torch import from_torch as from_torch
     from certiformer.train import train as train
 
 # Functions whose errors speak of arguments, by the module that they are in.
@@ -50,6 +53,8 @@ _FUNCTIONS = {
     "compile_circuit": "api.compiling",
     "compile_incontext": "api.compiling",
     "compile_machine": "api.compiling",
+    "curve": "curves",
+    "from_torch": "model.from_torch",
     "load": "api.folders",
     "prove": "api.building",
     "run": "api.folders",
@@ -59,6 +64,7 @@ _FUNCTIONS = {
 _CLASSES = {
     "Artifact": "artifact",
     "Certificate": "kernel.certificate",
+    "Curve": "curves",
     "Outcome": "kernel.certificate",
     "Transformer": "model",
     "Verdict": "kernel.check",
@@ -70,6 +76,7 @@ __all__ = [
     "Artifact",
     "BadInput",
     "Certificate",
+    "Curve",
     "Outcome",
     "Transformer",
     "Verdict",
@@ -82,7 +89,9 @@ __all__ = [
     "compile_circuit",
     "compile_incontext",
     "compile_machine",
+    "curve",
     "export",
+    "from_torch",
     "load",
     "prove",
     "rasp",

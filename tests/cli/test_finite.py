@@ -28,7 +28,7 @@ def test_a_table_goes_through_every_verb(cli, table):
     shown = cli("show", "run", "--json").data
     assert (shown["rules"], shown["domain"], shown["program"]) == (["finite"], "4 rows", [])
     assert shown["not_claimed"][0].startswith("Inputs that are not rows")
-    assert "rests on   claimed, not checked: finite" in cli("show", "run").out
+    assert "rests on   claimed, not checked: the kernel, by finite" in cli("show", "run").out
     exported = cli("export", "run", "--to", "torch", "--json").data
     assert exported["notes"]["claim"].startswith("For every one of the 4 rows")
     page = Path("run/report.html").read_text()
@@ -71,7 +71,7 @@ def test_maps_on_sequences_go_through_build_check_and_show(cli, arguments):
     assert "a run in float64 adds at most" in done.out
     assert "in real arithmetic and in a run in float64: margin 0.49999" in " ".join(done.out.split())
     assert cli("check", "run").code == 0
-    assert cli("show", "run", "--json").data["rules"][0].startswith("theorem exact_")
+    assert cli("show", "run", "--json").data["rules"][0].startswith("axiom exact_")
 
 
 def test_the_words_of_the_command_line_are_those_of_the_library():

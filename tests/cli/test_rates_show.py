@@ -6,7 +6,8 @@ import sys
 
 import pytest
 
-from certiformer.cli.rates_tables import table_lines
+from certiformer.cli.rates_tables import say_table
+from certiformer.cli.terminal import Terminal
 from certiformer.sweep import Job, Store, run_jobs
 
 JOBS = [Job("cli.fake_study:run", {"m": m, "alpha": [1.0, 2.0], "seed": 0}) for m in (1, 2, 4)]
@@ -93,7 +94,11 @@ def test_without_a_folder_all_runs_are_listed(cli, tmp_path):
     assert cli("rates", "show", "--json").data["stores"]["runs/rates-a"]["cli.fake_study:run"]["open"] == 3
 
 
-def test_tables_fit_the_terminal():
-    wide = table_lines([f"column {k}" for k in range(30)], [[k * 1.5 for k in range(30)]], 80)
-    assert max(map(len, wide)) <= 80 and "columns are left out" in wide[-1]
-    assert table_lines(["a"], [], 80)[:2] == ["a", "─"]
+def test_tables_fit_the_terminal(capsys, monkeypatch):
+    """A table that does not fit stands row under row, and no number of it is broken or left out."""
+    for columns in (60, 79, 80, 100):
+        monkeypatch.setenv("COLUMNS", str(columns))
+        say_table([f"column {k}" for k in range(30)], [[k * 1.5 for k in range(30)]], Terminal())
+        lines = capsys.readouterr().out.splitlines()
+        assert max(map(len, lines)) <= columns
+        assert [line.split()[-1] for line in lines] == [f"{k * 1.5:.4g}" for k in range(30)]

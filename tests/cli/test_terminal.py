@@ -46,3 +46,24 @@ def test_texts_are_wrapped_beside_their_label(capsys, monkeypatch):
 def test_json_refuses_what_is_not_a_number():
     with pytest.raises(ValueError):
         Terminal(["--json"]).emit({"upper": float("nan")})
+
+
+CELLS = ("1.2345678901234567e-05", "−1.23 [−1.30, −1.10]", "123,456,789,012")
+SENTENCE = "a sentence of many words that may be broken anywhere between two of them and nowhere else"
+
+
+@pytest.mark.parametrize("columns", [*range(60, 125, 3)])
+def test_a_cell_of_a_table_is_never_broken(capsys, monkeypatch, columns):
+    monkeypatch.setenv("COLUMNS", str(columns))
+    Terminal().rows(("name", "value", "slope", "count", "says"), [("a row", *CELLS, SENTENCE)], texts=[4])
+    lines = capsys.readouterr().out.splitlines()
+    assert all(any(cell in line for line in lines) for cell in CELLS)
+    assert max(map(len, lines)) <= columns
+    stacked = "name a row" in lines
+    assert stacked if columns < 80 else not stacked or columns < 90  # of 90 columns the unbroken cells leave enough
+
+
+def test_a_table_that_fits_stands_as_it_is_below_80_columns(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "60")
+    Terminal().rows(("name", "error"), [("a", "0.5"), ("bcd", "12")])
+    assert [line.strip() for line in capsys.readouterr().out.splitlines()[::2]] == ["name   error", "a        0.5"]

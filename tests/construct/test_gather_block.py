@@ -15,7 +15,7 @@ from certiformer.errors import BadInput
 from certiformer.kernel.balls import working_precision
 from certiformer.kernel.refusal import Refused
 from certiformer.kernel.taylor import bounds
-from checker.networks import network_of, point_box
+from kernel.networks import network_of, point_box
 
 working_precision()
 LAYOUTS = ("token", "sequence", "output-token")

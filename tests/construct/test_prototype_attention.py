@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from flint import arb
 
-from certiformer.checker.rules.perturbation import registers_only
+from certiformer.axioms.perturbation import registers_only
 from certiformer.construct.prototype_attention import SELF_WEIGHT_NATS, prototype_transformer
 from certiformer.kernel.affine_softmax import as_prototypes
 from certiformer.kernel.balls import BallDomain, working_precision
 from certiformer.target import parse_domain
-from checker.networks import network_of
+from kernel.networks import network_of
 
 working_precision()
 

@@ -17,8 +17,8 @@ from certiformer.kernel.network import Network
 from certiformer.kernel.taylor import bounds
 from certiformer.kernel.weights import Tensor
 from certiformer.model import Attention, Block, Code, Config, FeedForward, Heads, Input, Norm, Readout, Transformer
-from checker.networks import exact, network_of, point_box
-from checker.oracle import places, point_of, precisely, violation
+from kernel.networks import exact, network_of, point_box
+from kernel.oracle import places, point_of, precisely, violation
 
 working_precision()
 

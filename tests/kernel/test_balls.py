@@ -23,7 +23,7 @@ from certiformer.kernel.balls import (
     working_precision,
 )
 from certiformer.target import Domain, fold, parse_constant, parse_domain
-from checker.oracle import precisely
+from kernel.oracle import precisely
 
 working_precision()
 NAN = arb.nan()

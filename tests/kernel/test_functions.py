@@ -11,8 +11,8 @@ from certiformer.kernel.balls import Box, working_precision
 from certiformer.kernel.functions import target_forms
 from certiformer.kernel.taylor import bounds, magnitude
 from certiformer.target import Program, parse_formula
-from checker.oracle import places, point_of, random_box, values, violation
-from checker.programs import random_program
+from kernel.oracle import places, point_of, random_box, values, violation
+from kernel.programs import random_program
 
 working_precision()
 

@@ -20,8 +20,8 @@ from certiformer.kernel.balls import Box, working_precision
 from certiformer.kernel.network import Network
 from certiformer.kernel.taylor import bounds
 from certiformer.model import Attention, Block, FeedForward, Norm, Readout, Transformer
-from checker.networks import network_of, point_box, tiny
-from checker.oracle import places, point_of, polynomial, precisely
+from kernel.networks import network_of, point_box, tiny
+from kernel.oracle import places, point_of, polynomial, precisely
 from model import oracle
 from model.cases import OPTIONS, TWO_GROUPS, configs, model_of
 

@@ -35,8 +35,8 @@ from certiformer.kernel.taylor import bounds
 from certiformer.model import Block, Code, Config, FeedForward, Input, Norm, Readout, Transformer, tensor_specs
 from certiformer.model.cast import cast
 from certiformer.target import parse_domain
-from checker.networks import network_of, point_box, tiny
 from kernel.float_runs import TYPES, Machine, run
+from kernel.networks import network_of, point_box, tiny
 from kernel.test_network import CONTINUOUS, MORE
 from model.cases import model_of
 from negative.forge import judged, reseal, theorem_run

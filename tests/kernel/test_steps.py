@@ -8,13 +8,22 @@ import json
 import pytest
 
 from certiformer.errors import BadInput
-from certiformer.kernel.certificate import MAX_NESTING, Boxes, Sum, Theorem, Triangle, from_json, rules_used, to_json
+from certiformer.kernel.certificate import (
+    MAX_NESTING,
+    Boxes,
+    Outputs,
+    Theorem,
+    Triangle,
+    from_json,
+    rules_used,
+    to_json,
+)
 from certiformer.kernel.files import canonical
 
 BOXES = Boxes("0.1", 4, 0, 3)
 THEOREM = Theorem("1/3", "voronoi_second_order", {"cells": [3, 4], "margin": 3, "sharpness": "1"})
 PROGRAM = {"inputs": 1, "nodes": [["var", 0]], "outputs": [0]}
-TREE = Sum("0.5", (Triangle("0.2", PROGRAM, (BOXES, THEOREM)), BOXES, Sum("0.1", (THEOREM,))))
+TREE = Outputs("0.5", (Triangle("0.2", PROGRAM, (BOXES, THEOREM)), BOXES, Outputs("0.1", (THEOREM,))))
 
 
 def test_a_tree_survives_the_file():
@@ -24,7 +33,7 @@ def test_a_tree_survives_the_file():
 
 
 def test_the_rules_used_are_listed_once():
-    assert rules_used(TREE) == ["sum", "triangle", "boxes", "theorem voronoi_second_order"]
+    assert rules_used(TREE) == ["outputs", "triangle", "boxes", "axiom voronoi_second_order"]
 
 
 def every_node(data):
@@ -91,7 +100,7 @@ def test_a_triangle_has_exactly_two_sides(children):
 def test_nesting_is_limited():
     data = to_json(BOXES)
     for _ in range(MAX_NESTING):
-        data = {"rule": "sum", "bound": "1", "children": [data]}
+        data = {"rule": "outputs", "bound": "1", "children": [data]}
     assert from_json(data)
     with pytest.raises(BadInput, match="no rule of this format"):
-        from_json({"rule": "sum", "bound": "1", "children": [data]})
+        from_json({"rule": "outputs", "bound": "1", "children": [data]})

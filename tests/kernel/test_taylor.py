@@ -12,7 +12,7 @@ from certiformer.kernel.balls import INFINITY, ONE, ZERO, Box, working_precision
 from certiformer.kernel.functions import FormAlgebra, point_series, target_forms
 from certiformer.kernel.taylor import MAX_ORDER, Form, bounds, magnitude, table
 from certiformer.target import Program, parse_formula
-from checker.oracle import places, point_of, polynomial, precisely, random_box, values, violation
+from kernel.oracle import places, point_of, polynomial, precisely, random_box, values, violation
 
 working_precision()
 

@@ -23,7 +23,7 @@ JAX_PART |= {"csv_file.py", "python_file.py"}
 
 def trusted_files() -> list[Path]:
     found = [PACKAGE / name for name in ("errors.py", "isolation.py", "reading.py")]
-    for package in ("theorem", "kernel", "axioms", "checker", "target"):
+    for package in ("theorem", "kernel", "axioms", "target"):
         found += [path for path in sorted((PACKAGE / package).rglob("*.py")) if path.name not in JAX_PART]
     return found
 
@@ -135,7 +135,7 @@ def test_checking_loads_nothing_of_the_search(probed):
     for _, _, modules in probed.values():
         packages = {name.split(".")[1] for name in modules}
         files = {"_version", "errors", "isolation", "reading"}
-        assert packages <= files | {"theorem", "kernel", "axioms", "checker", "target"}
+        assert packages <= files | {"theorem", "kernel", "axioms", "target"}
         assert not any(name.rsplit(".", 1)[1] + ".py" in JAX_PART for name in modules)
 
 

@@ -14,7 +14,7 @@ from certiformer.errors import BadInput
 from certiformer.kernel.weights import check_config, expected_shapes, read_model, read_tensors
 from certiformer.model import Attention, Block, Code, FeedForward, Heads, Norm, Readout, Transformer, tensor_specs
 from certiformer.model.store import tensors_to_bytes
-from checker.networks import network_of
+from kernel.networks import network_of
 from model.cases import OPTIONS, model_of
 
 

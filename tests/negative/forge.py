@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
@@ -19,12 +19,18 @@ import numpy as np
 from certiformer.axioms.grid import Grid
 from certiformer.construct.method import Task
 from certiformer.construct.voronoi import Plan, plan
-from certiformer.kernel.certificate import RECORDED, Boxes, Certificate, Node, Outcome, Sum, to_json
+from certiformer.kernel.affine_softmax import as_prototypes
+from certiformer.kernel.balls import BallDomain
+from certiformer.kernel.certificate import RECORDED, Boxes, Certificate, Node, Outcome, to_json
 from certiformer.kernel.check import Verdict, check
 from certiformer.kernel.cover import encode, halves, root
 from certiformer.kernel.files import CERTIFICATE, CONFIG, LEAVES, MODEL, TARGET, canonical, digest
+from certiformer.kernel.network import Network
+from certiformer.kernel.problem import Problem, ProgramFunction
+from certiformer.kernel.weights import read_model
 from certiformer.model import Transformer
 from certiformer.model.store import from_bytes, tensors_to_bytes
+from certiformer.search.split_proposal import by_groups
 from certiformer.target import Target, any_target_to_text, parse_domain, parse_epsilon, parse_formula
 
 FILES = (MODEL, CONFIG, TARGET, LEAVES)
@@ -145,13 +151,16 @@ def boxes_run(formula: str, on: str, epsilon: str, levels: int, order: int) -> R
 
 
 @cache
-def sum_run(formula: str, on: str, epsilon: str, levels: int, order: int) -> Run:
+def split_run(formula: str, on: str, epsilon: str, levels: int, order: int) -> Run:
     """The same transformer, proved axis by axis; the formula must be a sum of terms in single variables."""
     run = theorem_run(formula, on, epsilon)
     tree, axes = uniform_tree(1, levels), run.target.domain.dimension
     share = str(float(epsilon) / axes * 0.999)
     children = tuple(Boxes(share, order, 0, len(tree)) for _ in range(axes))
-    return Run(run.model, run.target, epsilon, Sum(epsilon, children), tree)
+    left = as_prototypes(Network(*read_model(run.model.config.to_bytes(), tensors_to_bytes(run.model))))
+    assert left is not None
+    node, _ = by_groups(Problem(left, ProgramFunction(run.target.program), BallDomain(run.target.domain)))
+    return Run(run.model, run.target, epsilon, replace(node, bound=epsilon, children=children), tree)
 
 
 def grid_model(target: Target, theorem: str, cells: tuple[int, ...], margin: int, sharpness: Fraction, parts: int = 40):

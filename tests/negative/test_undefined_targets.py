@@ -20,7 +20,7 @@ from certiformer.construct import (
 from certiformer.construct.method import Task
 from certiformer.kernel import programs as ir
 from certiformer.target import Program, Target, parse_epsilon
-from negative.forge import Run, boxes_run, judged, sum_run, target_of
+from negative.forge import Run, boxes_run, judged, split_run, target_of
 
 METHODS = (korovkin, ridge_temperatures, shifted_grids, sigmoid_heads, squares_rbf, temperatures, voronoi)
 
@@ -41,13 +41,13 @@ def box_run() -> Run:
 
 
 def axes_run() -> Run:
-    return sum_run("sin(x1) + x2/4", "[-1,1]^2", "0.4", 6, 2)
+    return split_run("sin(x1) + x2/4", "[-1,1]^2", "0.4", 6, 2)
 
 
 RUNS = {
     **{m.__name__.rpartition(".")[2]: lambda m=m: theorem_run(m) for m in METHODS},
     "boxes": box_run,
-    "sum": axes_run,
+    "split": axes_run,
 }
 
 
@@ -109,7 +109,7 @@ def test_a_target_without_a_value_is_refused_by_every_rule(name, tmp_path):
             assert not judged(folder).accepted, (question, beside)
 
 
-@pytest.mark.parametrize("name", sorted(set(RUNS) - {"sum", "ridge_temperatures"}))
+@pytest.mark.parametrize("name", sorted(set(RUNS) - {"split", "ridge_temperatures"}))
 def test_a_question_that_has_a_value_or_is_not_asked_changes_nothing(name, tmp_path):
     run = RUNS[name]()
     for question, beside in ((no_question, "condition"), (log_to_the_0, "branch")):

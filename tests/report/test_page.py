@@ -40,7 +40,7 @@ DATA: dict[str, Any] = {
         "bytes": 1940,
     },
     "proof": {
-        "rule": "sum",
+        "rule": "outputs",
         "bound": "0.0987654",
         "notes": [],
         "children": [{"rule": "boxes", "bound": "0.05", "notes": ["32 boxes"], "children": []}],

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from certiformer import report, search
 from certiformer.artifact import Artifact
-from certiformer.kernel.certificate import Boxes, Node, Outcome, Sum
+from certiformer.kernel.certificate import Boxes, Node, Outcome, Split
 from certiformer.kernel.cover import encode, halves, leaves, root
 from certiformer.kernel.files import LEAVES
 from certiformer.search.report_data import report_data
@@ -103,11 +103,16 @@ def test_boxes_have_a_picture_where_the_depth_varies(line, plane):
     assert (values[0] == 2).all() and (values[-1] == 1).all()  # the lower half in x2 was cut once more
 
 
+SQUARE = {"inputs": 1, "nodes": [["var", 0], ["pow", 0, 2]], "outputs": [1]}
+
+
 def test_the_parts_of_a_sum_have_their_own_axes():
     run = search.build("x1**2+x2**2", on="[0,1]x[2,3]", eps="0.5", rule="theorem", method="voronoi")
     tree = encode(1, {root(1): 0, ((1, 1),): 0})
-    parts = tuple(Boxes("0.1", 2, offset, len(tree)) for offset in (0, len(tree)))
-    summed = with_leaves(run, tree + tree, Sum("0.2", parts))
+    children = tuple(Boxes("0.1", 2, offset, len(tree)) for offset in (0, len(tree)))
+    parts = [{"directions": [direction], "target": SQUARE} for direction in ([1, 0], [0, 1])]
+    proof = Split("0.2", ["0", "0"], parts, children)
+    summed = with_leaves(run, tree + tree, proof)
     pictures = [p for p in report_data(summed, checked=True)["pictures"] if p["kind"] == "steps"]
     assert [(p["x"]["label"], p["x"]["high_text"]) for p in pictures] == [("x1", "1"), ("x2", "3")]
 

@@ -24,7 +24,7 @@ from certiformer.search.unit_proof import UnitProof
 from certiformer.target import parse_domain, parse_formula
 from certiformer.target.floating import as_jax
 from certiformer.verify import Budget
-from checker.networks import network_of
+from kernel.networks import network_of
 
 working_precision()
 BUDGET = Budget(20_000, 60.0)

@@ -24,7 +24,7 @@ from certiformer.kernel.refusal import Refused
 from certiformer.kernel.rules import prove
 from certiformer.model import Attention, Block, Heads, Transformer, tensor_specs
 from certiformer.target import parse_formula
-from checker.networks import network_of, point_box
+from kernel.networks import network_of, point_box
 from negative.forge import target_of
 
 working_precision()

@@ -22,8 +22,8 @@ from certiformer.kernel.refusal import Refused
 from certiformer.kernel.rules import prove
 from certiformer.model import Transformer
 from certiformer.target import Target
-from checker.networks import network_of, point_box
-from checker.oracle import values
+from kernel.networks import network_of, point_box
+from kernel.oracle import values
 from negative.forge import target_of
 
 working_precision()

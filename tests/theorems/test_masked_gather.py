@@ -21,7 +21,7 @@ from certiformer.model import Transformer
 from certiformer.search import build_under_mask
 from certiformer.search.ridge_proof import prove_by_ridges
 from certiformer.verify import Budget
-from checker.networks import network_of
+from kernel.networks import network_of
 from negative.forge import target_of
 
 KINDS = ("softmax", "linear")

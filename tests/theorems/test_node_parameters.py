@@ -24,7 +24,6 @@ from certiformer.axioms import (
 )
 from certiformer.axioms.grid import Grid
 from certiformer.axioms.sigmoid_knots import Ideal, Knots, ridge_sum
-from certiformer.checker.rules.perturbation import IdealHead
 from certiformer.kernel.affine_softmax import Head, Prototypes
 from certiformer.kernel.axioms import axiom
 from certiformer.kernel.balls import ZERO, BallDomain, ball, working_precision
@@ -91,7 +90,7 @@ def middles(rows: list[list[arb]]) -> list[list[arb]]:
     return [[value.mid() for value in row] for row in rows]
 
 
-def stored(heads: list[IdealHead], weight: list[list[arb]], outputs: int) -> Prototypes:
+def stored(heads: list[Head], weight: list[list[arb]], outputs: int) -> Prototypes:
     own = [Head(middles(h.slopes), [o.mid() for o in h.offsets], middles(h.values)) for h in heads]
     zero = [ZERO] * outputs
     return Prototypes(len(weight), outputs, len(own[0].offsets) if own else 1, own, weight, zero, zero)

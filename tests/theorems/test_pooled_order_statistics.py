@@ -19,7 +19,7 @@ from certiformer.kernel.refusal import Refused
 from certiformer.model import Transformer
 from certiformer.verify import Budget, FloatDomain, search
 from certiformer.verify.ball_bounder import BallBounder
-from checker.networks import network_of
+from kernel.networks import network_of
 from negative.forge import target_of
 
 HEAD = "blocks.1.attention.groups.0"

@@ -23,7 +23,7 @@ from certiformer.model import Attention, Block, Code, Config, FeedForward, Heads
 from certiformer.model.store import tensors_to_bytes
 from certiformer.search.equal_tokens import architecture_limit, equal_token_points
 from certiformer.verify import FloatDomain
-from checker.networks import network_of
+from kernel.networks import network_of
 from negative.forge import target_of
 
 TOKENS = 4

@@ -22,8 +22,8 @@ from certiformer.kernel.rules import prove
 from certiformer.kernel.taylor import value_ball
 from certiformer.model import Transformer
 from certiformer.target import Target, parse_domain, parse_formula
-from checker.networks import network_of, point_box
-from checker.oracle import precisely, values
+from kernel.networks import network_of, point_box
+from kernel.oracle import precisely, values
 
 working_precision()
 

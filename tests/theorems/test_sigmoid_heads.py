@@ -171,7 +171,7 @@ def problem_of_any(model: Transformer) -> Problem:
     """Like `problem_of`, for a model that may not be of prototype form any more."""
     from certiformer.kernel.affine_softmax import as_prototypes
     from certiformer.kernel.problem import ProgramFunction
-    from checker.networks import network_of
+    from kernel.networks import network_of
 
     network = network_of(model)
     return Problem(as_prototypes(network) or network, ProgramFunction(GOOD.program), BallDomain(GOOD.domain))

@@ -27,7 +27,7 @@ from certiformer.kernel.rules import prove
 from certiformer.kernel.taylor import value_ball
 from certiformer.model import Transformer
 from certiformer.target import Target
-from checker.networks import network_of
+from kernel.networks import network_of
 from negative.forge import Run, judged, reseal, target_of
 from theorems.test_voronoi_first_order import dense_points, no_boxes
 

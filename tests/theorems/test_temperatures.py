@@ -24,8 +24,8 @@ from certiformer.kernel.refusal import Refused
 from certiformer.kernel.rules import prove
 from certiformer.model import Transformer
 from certiformer.target import Target, parse_domain, parse_formula
-from checker.networks import exact, network_of
-from checker.oracle import precisely, values
+from kernel.networks import exact, network_of
+from kernel.oracle import precisely, values
 
 working_precision()
 SOFT = Fraction(3, 5)

@@ -20,8 +20,8 @@ from certiformer.kernel.refusal import Refused
 from certiformer.kernel.rules import prove
 from certiformer.model import Transformer
 from certiformer.target import Target
-from checker.networks import exact, network_of
-from checker.oracle import precisely, values
+from kernel.networks import exact, network_of
+from kernel.oracle import precisely, values
 from negative.forge import grid_model, moved_register, target_of
 
 working_precision()

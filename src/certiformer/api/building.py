@@ -163,11 +163,17 @@ def build(
 
 
 def prove(
-    model: str | Path | Transformer,
+    model: Any,
     target: str | Callable[..., Any],
     *,
     on: Box | None = None,
     eps: str | float | Fraction | None = None,
+    heads: int | None = None,
+    activation: Literal["relu", "gelu"] | None = None,
+    norm_first: bool | None = None,
+    norm_epsilon: float | None = None,
+    read: Literal["all", "mean", "sum", "first", "last"] | None = None,
+    causal: bool | None = None,
     rule: Rule = "auto",
     level: Literal[1, 2] = 2,
     boxes: int = 2_000_000,
@@ -186,8 +192,11 @@ def prove(
 
     **Arguments:**
 
-    - `model`: a `Transformer`, or a folder with `model.safetensors` and `config.json`, which is never changed.
+    - `model`: a `Transformer`, a folder with `model.safetensors` and `config.json`, which is never changed, or an encoder
+      of PyTorch: an `nn.Module`, or the path of a safetensors file with its state dict.
     - `target`: a formula in x1, ..., xD, a function written in jax.numpy, or its `"file.py:name"`.
+    - `heads`, `activation`, `norm_first`, `norm_epsilon`, `read`, `causal`: what a state dict does not say
+      (`certiformer.from_torch`).
     - the others are those of `build`.
 
     >>> import certiformer
@@ -205,6 +214,12 @@ def prove(
         target,
         on=box,
         eps=tolerance,
+        heads=heads,
+        activation=activation,
+        norm_first=norm_first,
+        norm_epsilon=norm_epsilon,
+        read=read,
+        causal=causal,
         rule=rule,
         level=level,
         boxes=boxes,

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Literal
 
 from certiformer.api.folders import opened
 from certiformer.artifact import Artifact
-from certiformer.artifact.export import Exported
+from certiformer.artifact.export import Exported, require_sealed
 from certiformer.artifact.export import export as export_artifact
-from certiformer.artifact.export import require_sealed
 from certiformer.artifact.folder import read_folder
 from certiformer.disk import recover, refuse_own_input
 from certiformer.errors import BadInput

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 from certiformer.arguments import in_python
 from certiformer.artifact.folder import write_folder
 from certiformer.errors import BadInput
-from certiformer.kernel.certificate import Certificate, Outcome
+from certiformer.kernel.certificate import Certificate, Outcome, rules_used
 from certiformer.kernel.files import CERTIFICATE, CONFIG, MODEL, parse_json
+from certiformer.report.wording import rests_on
 
 if TYPE_CHECKING:
     import numpy as np
@@ -212,6 +213,7 @@ class Artifact:
             "word": self.word,
             "sentence": self.claim,
             "reason": certificate.reason,
+            "rules": [] if certificate.proof is None else rules_used(certificate.proof),
             "dtype": self.dtype,
             **self.subject.facts(self),
             "not_claimed": list(self.subject.not_claimed),
@@ -233,7 +235,10 @@ class Artifact:
                 ("recorded" if self.recorded else "outcome", f"{certificate.outcome.value}{level}{reason}{said}")
             )
         said = "claimed, not checked: " if self.recorded else ""
-        about = self.subject.lines(facts, said) if self.files else []
+        leaves = f" ({facts['leaves']:,} leaves)" if facts.get("leaves") else ""
+        proof = f"{said}{rests_on(facts['rules'])}, by {', then '.join(facts['rules'])}{leaves}"
+        about = [("rests on", proof if facts["rules"] else "no proof")]
+        about += self.subject.lines(facts, said) if self.files else []
         marks = ["not said", *[""] * len(facts["not_claimed"])]
         return [*begin, *about, *zip(marks, facts["not_claimed"], strict=False)]
 

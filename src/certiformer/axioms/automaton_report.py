@@ -55,7 +55,7 @@ def finding(report: Report, how: str = "") -> Finding:
     if report.margin is None or not report.margin > 0:
         raise Refused("what the head brings may be on either side of a threshold")
     margin, leak = decimal(report.margin, up=False), decimal(report.leak, up=True)
-    power = frexp(float(report.leak))[1]  # the leak is below 2^power
+    power = frexp(float(report.leak.upper()))[1]  # the leak is below 2^power
     how = how or f"all {report.cases:,} situations of a row were run through the stored weights;"
     reason = (
         f"{how} what the head brings stays {margin} away from the thresholds, and a wrong row gets a share of less than"

@@ -121,12 +121,13 @@ def find(files: Files) -> Finding:
     circuit = Gates.from_text(files[GATES])
     report = prove_circuit(circuit, *read_model(files[CONFIG], files[MODEL]))
     margin, leak = decimal(report.margin, up=False), decimal(report.leak, up=True)
-    power = frexp(float(report.leak))[1]  # the leak is below 2^power
+    power = frexp(float(report.leak.upper()))[1]  # the leak is below 2^power
     reason = (
         f"every lookup of the {len(circuit.gates):,} gates finds its operand, all wrong places together get less than"
         f" 2^{power}, and in all {report.cases:,} cases the right token leads by at least {margin}"
     )
-    return Finding(reason, {"inputs": len(circuit.inputs), "gates": len(circuit.gates), "margin": margin, "leak": leak})
+    sizes = {"inputs": len(circuit.inputs), "gates": len(circuit.gates)}
+    return Finding(reason, {**sizes, "margin": margin, "leak": leak}, cases=report.cases)
 
 
 def prove_circuit(circuit: Gates, config: dict[str, Any], tensors: Mapping[str, Tensor]) -> CircuitReport:

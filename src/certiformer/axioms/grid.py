@@ -17,8 +17,8 @@ from typing import Any
 
 from flint import arb, fmpq
 
-from certiformer.checker.rules.perturbation import IdealHead
 from certiformer.errors import BadInput
+from certiformer.kernel.affine_softmax import Head
 from certiformer.kernel.balls import HALF, ZERO, BallDomain, ball, exact
 from certiformer.kernel.refusal import Refused
 
@@ -82,7 +82,7 @@ class Grid:
             )
         return result
 
-    def ideal_head(self, domain: BallDomain, values: list[list[arb]]) -> IdealHead:
+    def ideal_head(self, domain: BallDomain, values: list[list[arb]]) -> Head:
         """The scores of the theorem with the given values, in register order."""
         slopes, offsets = [], []
         middle = [(low + high) * HALF for low, high in domain.ends]
@@ -94,7 +94,7 @@ class Grid:
         for choice in product(*lines):
             slopes.append([slope for slope, _ in choice])
             offsets.append(sum((offset for _, offset in choice), ZERO))
-        return IdealHead(slopes, offsets, values)
+        return Head(slopes, offsets, values)
 
 
 def partition(parameters: dict, dimension: int) -> tuple[int, ...]:

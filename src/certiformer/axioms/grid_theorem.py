@@ -1,7 +1,7 @@
 """How a theorem about grid prototypes becomes a proved bound: the part that all of them share.
 
 A theorem gives an a-priori bound for the *ideal* head on a grid, from bounds of the target's derivatives. The stored head
-is compared with the ideal one and its distance is charged (`rules.perturbation`); the sum is the bound.
+is compared with the ideal one and its distance is charged (`axioms.perturbation`); the sum is the bound.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from flint import arb
 
 from certiformer.axioms.grid import Grid, partition
 from certiformer.axioms.jets import DerivativeBounds
-from certiformer.checker.rules.perturbation import charge, registers_only
+from certiformer.axioms.perturbation import charge, registers_only
 from certiformer.kernel.balls import BallDomain, largest
 from certiformer.kernel.certificate import Theorem as TheoremNode
 from certiformer.kernel.problem import Problem, ProgramFunction

@@ -102,7 +102,7 @@ from certiformer.kernel.certificate import Theorem as TheoremNode
 from certiformer.kernel.problem import Problem, ProgramFunction, select
 from certiformer.kernel.programs import Program, fold
 from certiformer.kernel.refusal import Refused
-from certiformer.kernel.units import Unit, Units, units_of
+from certiformer.kernel.units import Unit, UnitSum, units_of
 
 THEOREM = {
     "id": "axioms.korovkin_ridges",
@@ -227,7 +227,7 @@ def _grids(node: TheoremNode, outputs: int, dimension: int) -> list[Grid]:
 
 
 def ridge_distance(
-    found: Units, domain: BallDomain, constant: arb, profiles: dict[Direction, Cosines], degree: int
+    found: UnitSum, domain: BallDomain, constant: arb, profiles: dict[Direction, Cosines], degree: int
 ) -> arb:
     """An upper bound of |T - P| on the domain for one output T and the operator P with these profiles."""
     if found.kind != "relu":

@@ -129,12 +129,12 @@ def find(files: Files) -> Finding:
     """Why the claim holds, with the smallest margin and what it was found over; raises `Refused` or `BadInput`."""
     report = prove_looped(Machine.from_text(files[MACHINE]), *read_model(files[CONFIG], files[MODEL]))
     margin, leak = decimal(report.margin, up=False), decimal(report.leak, up=True)
-    power = frexp(float(report.leak))[1]  # the leak is below 2^power
+    power = frexp(float(report.leak.upper()))[1]  # the leak is below 2^power
     reason = (
         f"all {report.situations:,} situations of a cell were run through the stored weights; what arrives from a neighbour"
         f" stays {margin} away from the thresholds, and a wrong cell gets less than 2^{power}"
     )
-    return Finding(reason, {"cells": report.cells, "margin": margin, "leak": leak})
+    return Finding(reason, {"cells": report.cells, "margin": margin, "leak": leak}, cases=report.situations)
 
 
 def prove_looped(machine: Machine, config: dict[str, Any], tensors: Mapping[str, Tensor]) -> LoopedReport:

@@ -25,7 +25,7 @@ Proof
 Assumptions
     ridges (**checked**): every output is, as written, a sum of functions of one linear expression each.
     smooth (**checked**): all derivatives of the profiles up to order m are enclosed on a partition of their range.
-    form (**checked**): the stored weights are these heads, up to a distance that is charged (`rules.perturbation`).
+    form (**checked**): the stored weights are these heads, up to a distance that is charged (`axioms.perturbation`).
 
 Certified
     sup |T - f| <= bound for the real-number function T of the exact stored weights.
@@ -54,10 +54,10 @@ from flint import arb
 from certiformer.axioms import temperatures
 from certiformer.axioms.derivatives import TaylorBounds
 from certiformer.axioms.grid import partition
+from certiformer.axioms.perturbation import charge_heads, registers_only
 from certiformer.axioms.sigmoid_knots import Ridge, ridge_sum
 from certiformer.axioms.temperatures import Temperatures
-from certiformer.checker.rules.perturbation import IdealHead, charge_heads, registers_only
-from certiformer.kernel.affine_softmax import Prototypes
+from certiformer.kernel.affine_softmax import Head, Prototypes
 from certiformer.kernel.balls import ZERO, BallDomain, ball, largest
 from certiformer.kernel.certificate import Theorem as TheoremNode
 from certiformer.kernel.problem import Problem, ProgramFunction
@@ -119,11 +119,11 @@ def ideal_values(chosen: Temperatures, ridge: Ridge, domain: BallDomain) -> list
     return [list(row) for row in zip(*columns, strict=True)]
 
 
-def ideal_heads(chosen: Temperatures, ridge: Ridge, domain: BallDomain) -> list[IdealHead]:
+def ideal_heads(chosen: Temperatures, ridge: Ridge, domain: BallDomain) -> list[Head]:
     """The k heads of one ridge, as functions of x."""
     heads = temperatures.ideal_heads(chosen, interval(ridge, domain), ideal_values(chosen, ridge, domain))
     return [
-        IdealHead([[slope * c for c in ridge.direction] for (slope,) in head.slopes], head.offsets, head.values)
+        Head([[slope * c for c in ridge.direction] for (slope,) in head.slopes], head.offsets, head.values)
         for head in heads
     ]
 

@@ -40,7 +40,7 @@ Assumptions
     smooth (**checked**): f is smooth on the box; all derivatives up to order m are enclosed on a partition, every kink
     decided strictly (`axioms.derivatives`).
     form (**checked**): the stored weights are the k heads of the grid, up to a distance that is charged
-    (`rules.perturbation`).
+    (`axioms.perturbation`).
 
 Certified
     sup |T - f| <= bound for the real-number function T of the exact stored weights.
@@ -72,8 +72,9 @@ from flint import arb
 
 from certiformer.axioms.derivatives import TaylorBounds, series
 from certiformer.axioms.grid import Grid, partition
+from certiformer.axioms.perturbation import charge_heads, registers_only
 from certiformer.axioms.temperature_moments import MAX_HEADS, MAX_ORDER, combined_moments, output_weights
-from certiformer.checker.rules.perturbation import IdealHead, charge_heads, registers_only
+from certiformer.kernel.affine_softmax import Head
 from certiformer.kernel.balls import ONE, ZERO, BallDomain, ConstantAlgebra, largest
 from certiformer.kernel.certificate import Theorem as TheoremNode
 from certiformer.kernel.problem import Problem, ProgramFunction
@@ -191,11 +192,11 @@ def _polynomial(coefficients: dict[int, arb], exponents: list[tuple[int, ...]], 
     return total
 
 
-def ideal_heads(chosen: Temperatures, domain: BallDomain, values: list[list[arb]]) -> list[IdealHead]:
+def ideal_heads(chosen: Temperatures, domain: BallDomain, values: list[list[arb]]) -> list[Head]:
     """The k heads of the theorem: scores divided by i, values times alpha_i."""
     first = chosen.grid.ideal_head(domain, values)
     return [
-        IdealHead(
+        Head(
             [[a / i for a in line] for line in first.slopes],
             [offset / i for offset in first.offsets],
             [[v * alpha for v in line] for line in values],

@@ -27,7 +27,7 @@ Proof
 
 Assumptions
     lipschitz (**checked**): f is Lipschitz on the box; enclosures of Clarke's gradient on a partition.
-    form (**checked**): the stored weights are the grid's, up to a distance that is charged (`rules.perturbation`).
+    form (**checked**): the stored weights are the grid's, up to a distance that is charged (`axioms.perturbation`).
 
 Certified
     sup |T - f| <= bound for the real-number function T of the exact stored weights.

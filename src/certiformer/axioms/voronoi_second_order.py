@@ -28,7 +28,7 @@ Proof
 Assumptions
     smooth (**checked**): f is twice differentiable on the box; second derivatives are enclosed on a partition, every kink
     decided strictly.
-    form (**checked**): the stored weights are the grid's, up to a distance that is charged (`rules.perturbation`).
+    form (**checked**): the stored weights are the grid's, up to a distance that is charged (`axioms.perturbation`).
 
 Certified
     sup |T - f| <= bound for the real-number function T of the exact stored weights.

@@ -98,14 +98,21 @@ def _compiled(verdict: Verdict, program: bool, options: Options, seconds: float,
     return 1 if ran is not None and ran["wrong"] is not None else verdict.exit_code
 
 
-def _rules(verdict: Verdict) -> list[str]:
-    from certiformer.kernel.certificate import rules_used
+def steps_of(verdict: Verdict) -> str:
+    """How the proof went: its rules in order of use, and how many leaves, rows or cases it went through.
 
-    proof = None if verdict.claim is None else verdict.claim.certificate.proof
-    return [] if proof is None else rules_used(proof)
+    >>> from certiformer.kernel.check import Verdict
+    >>> steps_of(Verdict("proved", 2, "1", None, "", "", rules=("split", "boxes"), steps={"leaves": 1234}))
+    'split, then boxes; 1,234 leaves; '
+    """
+    counts = [f"{count:,} {name if count != 1 else name[:-1]}" for name, count in verdict.steps.items()]
+    return "".join(f"{part}; " for part in (", then ".join(verdict.rules), *counts))
 
 
 def _facts(verdict: Verdict, directory: str, seconds: float) -> dict[str, object]:
+    from certiformer.report.wording import rests_on
+
+    run_error = proved_run_error(verdict)
     return {
         "outcome": verdict.outcome,
         "level": verdict.level,
@@ -113,7 +120,10 @@ def _facts(verdict: Verdict, directory: str, seconds: float) -> dict[str, object
         "lower": None if verdict.lower is None else json_number(verdict.lower),
         "reason": verdict.reason,
         "sentence": verdict.sentence,
-        "rules": _rules(verdict),
+        "rests_on": rests_on(verdict.rules) if verdict.accepted else None,
+        "rules": list(verdict.rules),
+        "steps": dict(verdict.steps),
+        "run_error": None if run_error is None else json_number(run_error),
         "seconds": round(seconds, 3),
         "directory": directory,
     }
@@ -121,11 +131,17 @@ def _facts(verdict: Verdict, directory: str, seconds: float) -> dict[str, object
 
 def _describe(verdict: Verdict, directory: str, seconds: float, terminal: Terminal) -> None:
     from certiformer.cli.outcome import bracket_line
+    from certiformer.report.numbers import bound_text
+    from certiformer.report.wording import rests_on
 
-    if verdict.outcome == "proved":
+    if verdict.accepted:
         terminal.fact("certified", verdict.sentence, "good")
         terminal.fact("error", bracket_line(verdict.lower, verdict.upper))
-        terminal.fact("proof", f"{', then '.join(_rules(verdict))}; {verdict.reason} in balls, {seconds:.2f} s")
+        run_error = proved_run_error(verdict)
+        if run_error is not None:
+            terminal.fact("runs", f"a run in the stored type adds at most {bound_text(run_error, up=True)}")
+        terminal.fact("rests on", rests_on(verdict.rules))
+        terminal.fact("proof", f"{steps_of(verdict)}{verdict.reason} in balls, {seconds:.2f} s")
     else:
         if verdict.sentence:
             terminal.fact("claim", verdict.sentence)
@@ -137,6 +153,11 @@ def _describe(verdict: Verdict, directory: str, seconds: float, terminal: Termin
             terminal.fact("error", bracket_line(verdict.lower, None))
     _recorded_program(verdict, terminal)
     terminal.facts("next", [f"certiformer show {shlex.quote(directory)}   # what is claimed and what is not"])
+
+
+def proved_run_error(verdict: Verdict) -> str | None:
+    """The bound for runs that this check has confirmed, where the certificate claims one."""
+    return verdict.claim.certificate.run_error if verdict.accepted and verdict.claim is not None else None
 
 
 def _recorded_program(verdict: Verdict, terminal: Terminal) -> None:

@@ -6,7 +6,6 @@ The verdict is the checker's alone. The run needs JAX, which the checker does no
 from __future__ import annotations
 
 import shlex
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from certiformer.cli.progress import progress_for
@@ -50,9 +49,13 @@ def run_every_input(directory: str, terminal: Terminal) -> dict[str, Any] | None
 
 def describe(verdict: Verdict, directory: str, seconds: float, ran: dict[str, Any] | None, terminal: Terminal) -> None:
     """The verdict and the run for a reader."""
+    from certiformer.cli.check import steps_of
+    from certiformer.report.wording import rests_on
+
     if verdict.outcome == "proved":
         terminal.fact("certified", verdict.sentence, "good")
-        terminal.fact("proof", f"{_rule(directory)}; {verdict.reason}; {seconds:.2f} s")
+        terminal.fact("rests on", rests_on(verdict.rules))
+        terminal.fact("proof", f"{steps_of(verdict)}{verdict.reason}; {seconds:.2f} s")
     else:
         if verdict.sentence:
             terminal.fact("claim", verdict.sentence)
@@ -64,14 +67,6 @@ def describe(verdict: Verdict, directory: str, seconds: float, ran: dict[str, An
         _describe_run(ran, terminal)
     folder = shlex.quote(directory)
     terminal.facts("next", [f"certiformer show {folder}   # what is claimed and what is not"])
-
-
-def _rule(directory: str) -> str:
-    from certiformer.kernel.certificate import Certificate, Theorem
-    from certiformer.kernel.files import CERTIFICATE, read_bytes
-
-    proof = Certificate.from_bytes(read_bytes(Path(directory) / CERTIFICATE)).proof
-    return f"theorem {proof.id}" if isinstance(proof, Theorem) else "situations"
 
 
 def _describe_run(ran: dict[str, Any], terminal: Terminal) -> None:

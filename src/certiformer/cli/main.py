@@ -28,6 +28,7 @@ VERBS = {
     "compile": "turn a RASP program into a transformer that is proved to compute it",
     "run": "tokens in, tokens out of a compiled program; attention and debugger",
     "prove": "bound the error of a transformer that you bring",
+    "curve": "how the proved error of your function falls with the size, as a picture",
     "audit": "say which theorems hold for a trained checkpoint, with every constant",
     "check": "ask the checker about a run folder",
     "show": "the claim of a run folder in one sentence, and what it does not say",

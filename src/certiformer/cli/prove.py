@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Any, Literal
 
 from tyro.conf import Positional, arg
 
+from certiformer.cli.options import Flag
 from certiformer.cli.search_options import SHARED, SearchOptions
 from certiformer.cli.terminal import Terminal
 
@@ -16,9 +17,12 @@ EXAMPLES = """
   certiformer prove my-model "sin(x1)+sin(x2)" --on "[0,2*pi]^2" --eps 0.2               # the main job
   certiformer prove my-model surface.py:height --on "[0,1]^2" --eps 0.05 --seconds 60    # with a budget
   certiformer prove my-model "x1*x2" --on "[0,1]^2" --eps 0.1 --json --quiet             # for a script
+  certiformer prove net.safetensors "x1*x2" --on "[0,1]^2" --eps 0.1 --heads 2 --activation relu --norm-first false \\
+    --read mean                                                                           # an encoder of PyTorch
   certiformer prove my-model "x1*x2" --on "[0,1]^2" --eps 0.1 --dry-run                  # a guess of the effort
 
 my-model is a folder with model.safetensors and config.json; it is copied into the run folder, never changed.
+net.safetensors holds the state dict of nn.TransformerEncoderLayers and linear maps around them (docs: From PyTorch)
 exit codes: 0 certified, 1 refuted, 2 bad input or invalid, 3 undecided or level 1 only
 """
 
@@ -27,10 +31,32 @@ exit codes: 0 certified, 1 refuted, 2 bad input or invalid, 3 undecided or level
 class Options(SearchOptions):
     """The flags of `prove`."""
 
-    model: Annotated[Positional[str], arg(metavar="DIR")]
-    """the folder of the transformer"""
+    model: Annotated[Positional[str], arg(metavar="DIR|FILE.safetensors")]
+    """the folder of the transformer, or the state dict of an encoder of PyTorch"""
     target: Annotated[Positional[str], arg(metavar="FORMULA|FILE.py:NAME")]
     """a formula in x1, ..., xD, or a function written in jax.numpy"""
+    heads: Annotated[int | None, arg(metavar="N", help_behavior_hint="")] = None
+    """the heads of each layer; this and what follows is for a state dict, which has the weights only"""
+    activation: Annotated[Literal["relu", "gelu"] | None, arg(metavar="{relu,gelu}", help_behavior_hint="")] = None
+    """the activation of each layer"""
+    norm_first: Annotated[Literal["true", "false"] | None, arg(metavar="{true,false}", help_behavior_hint="")] = None
+    """whether norms stand before the parts"""
+    norm_epsilon: Annotated[float | None, arg(metavar="X", help_behavior_hint="(default: 1e-5)")] = None
+    """the epsilon of the norms"""
+    read: Annotated[
+        Literal["all", "mean", "sum", "first", "last"] | None,
+        arg(metavar="{all,mean,sum,first,last}", help_behavior_hint=""),
+    ] = None
+    """of which tokens the output is taken"""
+    causal: Flag = False
+    """a token sees no later ones"""
+
+    def reading(self) -> dict[str, Any]:
+        """How a state dict is read."""
+        answers = {"true": True, "false": False, None: None}
+        names = ("heads", "activation", "norm_epsilon", "read")
+        said = {name: getattr(self, name) for name in names}
+        return {**said, "norm_first": answers[self.norm_first], "causal": self.causal or None}
 
 
 def run(options: Options, terminal: Terminal) -> int:
@@ -40,7 +66,7 @@ def run(options: Options, terminal: Terminal) -> int:
 
     if options.dry_run:
         return _dry_run(options, terminal)
-    arguments = {name: getattr(options, name) for name in SHARED}
+    arguments = {**{name: getattr(options, name) for name in SHARED}, **options.reading()}
     return carry_out(partial(prove, options.model, options.target, **arguments, keep=True), terminal)
 
 
@@ -48,7 +74,7 @@ def _dry_run(options: Options, terminal: Terminal) -> int:
     from certiformer import search
     from certiformer.report.numbers import size_text
 
-    estimate = search.dry_run_prove(options.model, options.target, **options.claim_arguments())
+    estimate = search.dry_run_prove(options.model, options.target, **options.claim_arguments(), **options.reading())
     if terminal.json:
         terminal.emit({"outcome": "estimate", **estimate})
         return 0

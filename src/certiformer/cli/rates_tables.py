@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import shlex
-import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from certiformer.cli.terminal import WIDTHS, Terminal
+from certiformer.cli.terminal import Terminal
 
 LISTED = 6  # jobs, or reasons, that are named
-NARROWEST = 12  # columns of a clipped cell
-SHORTEST = 24  # columns that a text keeps when others need room
+LONG = 32  # columns from which on a cell is a text that may be broken between words
 
 
 def say_result(data: Mapping[str, Any], out: Path, seconds: float, terminal: Terminal) -> None:
@@ -75,56 +73,9 @@ def _sentences(label: str, sentences: Sequence[str], terminal: Terminal, tone: s
 
 
 def say_table(headings: Sequence[str], rows: Sequence[Sequence[Any]], terminal: Terminal) -> None:
-    """A table as wide as the terminal: long texts are clipped, columns that do not fit are left out and counted."""
-    width = min(max(shutil.get_terminal_size((100, 24)).columns, WIDTHS[0]), WIDTHS[1])
-    for line in table_lines(headings, rows, width):
-        terminal.say(line)
-
-
-def table_lines(headings: Sequence[str], rows: Sequence[Sequence[Any]], width: int) -> list[str]:
-    """The lines of a table.
-
-    >>> table_lines(["name", "error"], [["a", 0.5], ["bcd", 12]], 40)
-    ['name  error', '───────────', 'a       0.5', 'bcd      12']
-    >>> table_lines(["a", "b"], [["x" * 30, "y" * 30]], 24)
-    ['a', '────────────', 'xxxxxxxxxxx…', '(1 column is left out: b)']
-    """
+    """A table of any cells; a column with long texts may be broken between words."""
     from certiformer.report.rates_data import cell_text
 
-    texts = [[cell_text(cell) for cell in row] for row in rows]
-    right = [
-        bool(rows) and all(isinstance(row[place], int | float) or row[place] is None for row in rows)
-        for place in range(len(headings))
-    ]
-    sizes = [max(len(name), *(len(row[place]) for row in texts), 0) for place, name in enumerate(headings)]
-    largest = max(NARROWEST, width // 2)
-    sizes = [min(size, largest) for size in sizes]
-    words = [place for place, to_right in enumerate(right) if not to_right]
-    while words and sum(sizes) + 2 * (len(sizes) - 1) > width:  # the longest texts give way first
-        widest = max(words, key=lambda place: sizes[place])
-        if sizes[widest] <= SHORTEST:
-            break
-        sizes[widest] -= 1
-    shown = 0
-    while shown < len(sizes) and sum(sizes[: shown + 1]) + 2 * shown <= width:
-        shown += 1
-    shown = max(shown, 1)
-
-    def joined(cells: Sequence[str]) -> str:
-        parts = [
-            _clip(cell, size).rjust(size) if to_right else _clip(cell, size).ljust(size)
-            for cell, size, to_right in zip(cells[:shown], sizes, right, strict=False)
-        ]
-        return "  ".join(parts).rstrip()
-
-    lines = [joined(headings), "─" * (sum(sizes[:shown]) + 2 * (shown - 1)), *map(joined, texts)]
-    left = list(headings[shown:])
-    if left:
-        count = "1 column is" if len(left) == 1 else f"{len(left)} columns are"
-        lines.append(f"({count} left out: {_clip(', '.join(left), max(width - 30, 1))})")
-    return lines
-
-
-def _clip(text: str, length: int) -> str:
-    text = " ".join(text.split())
-    return text if len(text) <= length else f"{text[: max(length - 1, 0)]}…"
+    cells = [[cell_text(cell) for cell in row] for row in rows]
+    long = [place for place in range(len(headings)) if any(len(row[place]) > LONG for row in cells)]
+    terminal.rows(headings, cells, long)

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 LABEL = 11  # columns of the labels before a text
 LONGEST_SENTENCE = 2_000
+NARROW = 80  # columns below which a table that does not fit as it is stands row under row
+_NUMBER = re.compile(r"[-−+]?[\d.]|[–-]?$|inf$|nan$")  # how a cell with a number begins, or an empty one
 WIDTHS = (60, 120)  # texts are wrapped at the width of the terminal, within these
 _TONES = {"good": "32;1", "weak": "33;1", "bad": "31;1", "label": "2", "strong": "1"}
 
@@ -98,15 +100,37 @@ class Terminal:
         """A name in a column of its own, and what it stands for."""
         self._put(sys.stdout, [("  ", None), (visible(name).ljust(width), "strong"), (visible(text), None)])
 
+    def rows(self, headings: Sequence[str], rows: Sequence[Sequence[str]], texts: Sequence[int] = ()) -> None:
+        """A table of plain cells. The columns `texts` stand to the left and are broken between words; no other is,
+        and those after the first whose cells all look like numbers stand to the right."""
+        from rich.box import SIMPLE_HEAD
+        from rich.table import Table
+
+        table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
+        for place, name in enumerate(headings):
+            cells = [row[place] for row in rows]
+            number = place > 0 and place not in texts and all(_NUMBER.match(cell) for cell in cells)
+            table.add_column(visible(name), justify="right" if number else "left", no_wrap=place not in texts)
+        for row in rows:
+            table.add_row(*(_visible_cell(cell) for cell in row))
+        self.table(table)
+
     def table(self, table: Table) -> None:
-        """A table of rich, whose cells are made visible first; where its columns do not fit, row under row."""
+        """A table of rich, whose cells are made visible first.
+
+        A column with `no_wrap` is never broken or clipped: where the columns do not fit, the table stands row under row,
+        below `NARROW` columns also where a text would have to be broken.
+        """
         from io import StringIO
 
+        from rich.cells import cell_len
         from rich.console import Console
         from rich.measure import Measurement
 
         for column in table.columns:
             column._cells = [_visible_cell(cell) for cell in column._cells]
+            if column.no_wrap:
+                column.min_width = max(cell_len(str(cell)) for cell in (column.header, *column._cells))
         coloured, buffer = has_colour(sys.stdout), StringIO()
         console = Console(
             file=buffer,
@@ -115,8 +139,8 @@ class Terminal:
             color_system="standard" if coloured else None,
             no_color=not coloured,
         )
-        wide = console.options.update(width=10_000)
-        if Measurement.get(console, wide, table).minimum > console.width:
+        needed = Measurement.get(console, console.options.update(width=100_000), table)
+        if needed.minimum > console.width or needed.maximum > console.width < NARROW:
             self._stacked(table)
             return
         console.print(table)

@@ -75,11 +75,53 @@ def _facts(entry: Entry, whole: bool) -> dict[str, Any]:
         "sources": list(record.sources),
         "assumptions": [{"name": a.name, "text": a.text, "status": a.status} for a in record.assumptions],
         "uses": list(record.uses),
+        "axiom": _axiom(entry),
     }
     return {**facts, "sections": entry.sections} if whole else facts
 
 
+# What an axiom speaks of -> the claims that may rest on it.
+CLAIMS = {
+    "functions on a box": "functions on a box (build, prove)",
+    "sequences": "all sequences over an alphabet (build)",
+    "machine.json": "Turing machines (compile machine)",
+    "automaton.json": "automata (compile automaton)",
+    "gates.json": "circuits (compile circuit)",
+    "learner.json": "in-context learners (compile incontext)",
+}
+
+
+def _axiom(entry: Entry) -> dict[str, Any] | None:
+    """Of an axiom: what is known of its proof, and which claims may rest on it; None for other theorems."""
+    from certiformer.kernel.axioms import AXIOMS, BY_SITUATIONS
+    from certiformer.report.wording import AXIOM_STATUS
+
+    record = entry.record
+    if record.id != f"axioms.{record.name}" or record.name not in AXIOMS or record.name in BY_SITUATIONS:
+        return None
+    return {"status": AXIOM_STATUS, "machine_checked": False, "claims": CLAIMS[AXIOMS[record.name]]}
+
+
+def _print_axioms(entries: list[Entry], terminal: Terminal) -> None:
+    """The axioms by the claims that may rest on them."""
+    from certiformer.report.wording import AXIOM_STATUS
+
+    axioms = [(entry.record, facts["claims"]) for entry in entries if (facts := _axiom(entry))]
+    terminal.say("axioms: a certificate may rest on these, and `check` then names them", "strong")
+    width = max(len(record.id) for record, _ in axioms)
+    for claims in CLAIMS.values():
+        own = [record for record, named in axioms if named == claims]
+        if own:
+            terminal.say(f"  for claims about {claims}")
+        for record in own:
+            terminal.say(f"    {record.id:<{width}}  {AXIOM_STATUS}  {record.title}")
+    terminal.say("  a proof that a machine has checked: none yet")
+    terminal.say()
+
+
 def _print_all(entries: list[Entry], terminal: Terminal) -> None:
+    _print_axioms(entries, terminal)
+    entries = [entry for entry in entries if _axiom(entry) is None]
     for verb in dict.fromkeys(entry.record.verb for entry in sorted(entries, key=lambda entry: entry.record.verb)):
         terminal.say(f"used by {verb}" if verb != "theorem" else "on their own", "strong")
         own = sorted((e for e in entries if e.record.verb == verb), key=lambda e: (e.status, e.record.id))
@@ -99,7 +141,10 @@ def _print_one(entry: Entry, terminal: Terminal) -> None:
 
     record = entry.record
     terminal.say(record.title, "strong")
+    axiom = _axiom(entry)
     terminal.say(f"{record.id}: {record.kind}, {entry.status}, used by `{record.verb}`")
+    if axiom:
+        terminal.say(f"an axiom, {axiom['status']} (checked by a machine: not yet), for claims about {axiom['claims']}")
     for name, text in entry.sections.items():
         _heading(name, terminal)
         terminal.page(textwrap.indent(text, "  "))

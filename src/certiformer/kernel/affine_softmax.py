@@ -24,12 +24,23 @@ mean slope under w the exponent is zero up to rounding, so Z >= W: the denominat
 *Lists.* On a box let s_j - s_ref <= u_j for every dropped prototype j (affine differences: centre value plus sum_i
 |A_j - A_ref|_i r_i, exact). The dropped weights sum to at most tail = sum e^{u_j}. As T_all = (1 - omega) T_kept +
 sum_dropped w_j V_j with omega = sum of dropped weights <= tail, |T_all - T_kept| <= tail * (max V - min V).
+
+*Shares.* Let w and w' be softmax weights of scores s and s' = s + D over one list, osc = max D - min D. Then for all values
+v: |sum w'_j v_j - sum w_j v_j| <= (max v - min v) tanh(osc/4).
+Proof. The likelihood ratio L_j = w'_j / w_j lies in an interval [l, u] with u/l <= R = e^osc and sum w_j L_j = 1, so l <=
+1 <= u. Among all such L the total variation sum w_j (L_j - 1)^+ is largest for two values: (1 - l)(u - 1)/(u - l); with
+u = l R this is largest at l = R^(-1/2), where it equals (R^(1/2) - 1)/(R^(1/2) + 1) = tanh(osc/4). The difference of the
+two means is at most (max v - min v) times the total variation. QED. Scores that differ by at most d have osc <= 2 d.
+
+*Product grids.* A softmax over the product of lists, with scores s_j(x) = sum_g s_{g,j_g}(x) and values v_j = sum_g
+v_{g,j_g}, is the sum over g of the softmax over list g alone.
+Proof. The weights factorise into w_j = prod_g w_{g,j_g}, each factor summing to one, so E v = sum_g E_g v_g. QED.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from operator import mul
 
@@ -37,8 +48,9 @@ from flint import arb, arb_mat
 
 from certiformer.kernel import taylor
 from certiformer.kernel.arrays import Apply, Attend, Node, Norm
-from certiformer.kernel.balls import INFINITY, ONE, ZERO, Box, larger, smaller
+from certiformer.kernel.balls import HALF, INFINITY, ONE, ZERO, Box, larger, largest, smaller
 from certiformer.kernel.network import Network
+from certiformer.kernel.refusal import Refused
 from certiformer.kernel.shallow import entries, read_layer
 from certiformer.kernel.stream import is_zero
 from certiformer.kernel.taylor import Form, Table
@@ -66,6 +78,30 @@ class Head:
         """Upper bound of max - min of the values of one output."""
         low, high = self.ends[output]
         return (high - low).upper()
+
+    def tail(self, dropped: Iterable[int], reference: int, box: Box) -> arb:
+        """What the dropped prototypes weigh together at most, where `reference` stays (rule *lists*)."""
+        rest = self.only(dropped)
+        if not rest.offsets:
+            return ZERO
+        best = scores_at_centre(self.only([reference]), box)[0]
+        reaches = _reaches(_shifted(rest.slope_matrix, self.slopes[reference]), box)
+        most = [s - best + reach for s, reach in zip(scores_at_centre(rest, box), reaches, strict=True)]
+        return sum((x.exp() for x in most), ZERO).upper()
+
+    def distance(self, other: Head, box: Box) -> list[arb]:
+        """Upper bounds of |self - other| on the box, one an output, prototype by prototype (rule *shares*)."""
+        if len(self.offsets) != len(other.offsets):
+            raise Refused(f"a head over {len(self.offsets)} prototypes is compared with one over {len(other.offsets)}")
+        moved = Head([list(line) for line in (self.slope_matrix - other.slope_matrix).tolist()],
+                     [a - b for a, b in zip(self.offsets, other.offsets, strict=True)], self.values)  # fmt: skip
+        reaches = _reaches(moved.slope_matrix, box)
+        farthest = largest([(abs(s) + r).upper() for s, r in zip(scores_at_centre(moved, box), reaches, strict=True)])
+        gaps = (self.value_matrix - other.value_matrix).transpose().tolist()
+        return [
+            (self.spread(o) * shares_moved(farthest) + largest([abs(gap).upper() for gap in column])).upper()
+            for o, column in enumerate(gaps)
+        ]
 
     @cached_property
     def ends(self) -> list[tuple[arb, arb]]:
@@ -100,7 +136,7 @@ class Head:
         if tab.order not in self._features:
             axes = _shifted(self.slope_matrix, self.middle).transpose().tolist()
             columns = [[ONE] * len(self.slopes)]
-            for parent, axis, power in recipe(tab):
+            for parent, axis, power, _ in tab.steps:
                 columns.append([x * a / power for x, a in zip(columns[parent], axes[axis], strict=True)])
             self._features[tab.order] = arb_mat(columns).transpose()
         return self._features[tab.order]
@@ -122,6 +158,19 @@ class Prototypes:
     bias: list[arb]
     slack: list[arb]
 
+    def registers_only(self, box: Box) -> Prototypes:
+        """The heads over the register tokens alone, charging what other tokens weigh on `box`."""
+        slack, heads = list(self.slack), []
+        for head in self.heads:
+            if len(head.offsets) < self.registers:
+                raise Refused("some register tokens are masked, so the heads are not over all of them")
+            middle = scores_at_centre(head, box)
+            reference = max(range(self.registers), key=lambda j: middle[j].mid())
+            tail = head.tail(range(self.registers, len(head.offsets)), reference, box)
+            slack = [(own + tail * head.spread(o)).upper() for o, own in enumerate(slack)]
+            heads.append(head.only(range(self.registers)))
+        return replace(self, heads=heads, slack=slack)
+
     def restrict(self, box: Box) -> Prototypes:
         """Drop the prototypes that cannot matter on `box`, charging their proved tail."""
         slack, heads = list(self.slack), []
@@ -133,7 +182,7 @@ class Prototypes:
             for o in range(self.outputs):
                 slack[o] = (slack[o] + tail * head.spread(o)).upper()
             heads.append(head.only(kept))
-        return Prototypes(self.dimension, self.outputs, self.registers, heads, self.weight, self.bias, slack)
+        return replace(self, heads=heads, slack=slack)
 
     def forms(self, box: Box, order: int) -> list[Form]:
         """The forms of all outputs on `box`."""
@@ -155,6 +204,11 @@ class Prototypes:
 def _widened(form: Form, slack: arb) -> Form:
     low, high = (form.low - slack).lower(), (form.high + slack).upper()
     return Form(form.table, form.coef, (form.rem + slack).upper(), low, high, form.singular)
+
+
+def shares_moved(distance: arb) -> arb:
+    """tanh(osc/4) of the rule *shares* where no score moves by more than `distance`."""
+    return (distance * HALF).tanh().upper()
 
 
 def scores_at_centre(head: Head, box: Box) -> list[arb]:
@@ -190,11 +244,7 @@ def _keep(head: Head, box: Box) -> tuple[list[int] | None, arb]:
     kept = [j for j, score in enumerate(scores) if not score < top - CUT]
     if len(kept) > WORTH * len(scores):
         return None, ZERO
-    dropped = head.only(sorted(set(range(len(scores))) - set(kept)))
-    best = scores_at_centre(head.only([reference]), box)[0]
-    reaches = _reaches(_shifted(dropped.slope_matrix, head.slopes[reference]), box)
-    most = [s - best + reach for s, reach in zip(scores_at_centre(dropped, box), reaches, strict=True)]
-    return kept, sum((x.exp() for x in most), ZERO).upper()
+    return kept, head.tail(sorted(set(range(len(scores))) - set(kept)), reference, box)
 
 
 def _head_forms(tab: Table, head: Head, box: Box, outputs: int) -> list[Form]:
@@ -238,7 +288,7 @@ def _tilted(tab: Table, lines: list[list[arb]], old: list[arb], new: list[arb], 
     """
     shift = [a - b for a, b in zip(old, new, strict=True)]
     factor, scale = [ONE], [ONE]
-    for parent, axis, power in recipe(tab):
+    for parent, axis, power, _ in tab.steps:
         factor.append(factor[parent] * shift[axis] / power)
         scale.append(scale[parent] * box.radius[axis])
     result = []
@@ -266,23 +316,6 @@ def _rests(taus: list[arb], k: int) -> list[arb]:
     return [
         lead / (1 - tau / (k + 2)) if tau < limit else lead * tau.exp() for lead, tau in zip(leads, taus, strict=True)
     ]
-
-
-_RECIPES: dict[tuple[int, int], list[tuple[int, int, int]]] = {}
-
-
-def recipe(tab: Table) -> list[tuple[int, int, int]]:
-    """For each monomial after the constant: (parent, axis, power) with g^m/m! = parent's value * g_axis / power."""
-    key = (tab.dimension, tab.order)
-    if key not in _RECIPES:
-        place = {monomial: i for i, monomial in enumerate(tab.monomials)}
-        steps = []
-        for monomial in tab.monomials[1 : tab.size]:
-            axis = next(i for i, power in enumerate(monomial) if power)
-            parent = tuple(power - (i == axis) for i, power in enumerate(monomial))
-            steps.append((place[parent], axis, monomial[axis]))
-        _RECIPES[key] = steps
-    return _RECIPES[key]
 
 
 def _is_analytic(node: Node) -> bool:

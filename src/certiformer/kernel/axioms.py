@@ -18,6 +18,8 @@ _OF = {
 }
 AXIOMS = {name: subject for subject, names in _OF.items() for name in names.split()}  # each with what it speaks of
 USES = {"in_context_ridge": ("in_context_gradient",)}  # whose statement the proof of another one uses, too
+# No axioms any more: these modules name a meaning and a plan, and the rule of situations proves the claim.
+BY_SITUATIONS = ("looped_machine", "looped_automaton", "chain_of_thought_automaton", "chain_of_thought_circuit")
 
 
 def axiom(name: str, subject: str) -> Any:

@@ -26,8 +26,7 @@ transformer T and B the target f.
 | `boxes`    | a split tree; A - B enclosed by a Taylor form of `order` on every leaf            |
 | `theorem`  | the axiom `id`, with `parameters`; its hypotheses are checked there               |
 | `triangle` | an intermediate program P; children bound |A - P| and |P - B|; bounds add         |
-| `sum`      | heads on a product grid; B splits into terms over disjoint variables; bounds add  |
-| `split`    | units and B both split into parts along few directions; a child each; bounds add  |
+| `split`    | A (units, or a head on a grid) and B both split into parts along few directions; a child each; bounds add  |
 | `outputs`  | one child for every output; the largest bound counts                              |
 | `finite`   | the domain is a list of rows: A is evaluated at every one of them                 |
 | `situations` | B is a program; every decoded output of A is its value, with room for all errors |
@@ -43,7 +42,7 @@ from pathlib import Path
 from typing import Any
 
 from certiformer.errors import BadInput
-from certiformer.kernel.axioms import USES
+from certiformer.kernel.axioms import BY_SITUATIONS, USES
 from certiformer.kernel.files import (
     BASIS,
     CERTIFICATE,
@@ -89,14 +88,6 @@ class Triangle:
 
 
 @dataclass(frozen=True)
-class Sum:
-    """|A - B| <= sum of |A_g - B_g| over groups of variables that do not interact."""
-
-    bound: str
-    children: tuple[Node, ...]
-
-
-@dataclass(frozen=True)
 class Outputs:
     """max over the outputs: one child for each of them, in order."""
 
@@ -133,7 +124,7 @@ class Situations:
     bound: str
 
 
-Inner = Triangle | Sum | Outputs | Split
+Inner = Triangle | Outputs | Split
 Node = Boxes | Theorem | Finite | Situations | Inner
 
 _RULES = {
@@ -141,7 +132,6 @@ _RULES = {
     "theorem": Theorem,
     "finite": Finite,
     "triangle": Triangle,
-    "sum": Sum,
     "outputs": Outputs,
     "split": Split,
     "situations": Situations,
@@ -185,16 +175,17 @@ def from_json(data: Any, depth: int = 0) -> Node:
 
 
 def rules_used(node: Node) -> list[str]:
-    """The rules and theorems a proof rests on, in order of first use.
+    """The rules and axioms a proof rests on, in order of first use.
 
-    >>> rules_used(Sum("0.2", (Boxes("0.1", 2, 0, 1), Theorem("0.1", "voronoi_second_order"))))
-    ['sum', 'boxes', 'theorem voronoi_second_order']
-    >>> rules_used(Theorem("0.1", "in_context_ridge"))
-    ['theorem in_context_ridge', 'theorem in_context_gradient']
+    >>> rules_used(Outputs("0.2", (Boxes("0.1", 2, 0, 1), Theorem("0.1", "voronoi_second_order"))))
+    ['outputs', 'boxes', 'axiom voronoi_second_order']
+    >>> rules_used(Theorem("0.1", "in_context_ridge")), rules_used(Theorem("0", "looped_machine"))
+    (['axiom in_context_ridge', 'axiom in_context_gradient'], ['situations'])
     """
     names = [rule_name(node)]
     if isinstance(node, Theorem):
-        names = [f"theorem {name}" for name in (node.id, *USES.get(node.id, ()))]
+        axioms = [f"axiom {name}" for name in (node.id, *USES.get(node.id, ()))]
+        names = ["situations"] if node.id in BY_SITUATIONS else axioms
     for child in node.children if isinstance(node, Inner) else ():
         names.extend(name for name in rules_used(child) if name not in names)
     return names

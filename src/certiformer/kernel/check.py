@@ -10,7 +10,7 @@ kind of claim must be empty there: an unread field would be a claim that nobody 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
@@ -20,9 +20,9 @@ from flint import arb
 from certiformer.errors import MALFORMED, BadInput
 from certiformer.isolation import code_inside
 from certiformer.kernel.balls import ZERO, Box, ball, decimal, exact, larger
-from certiformer.kernel.certificate import Boxes, Certificate, Outcome, Witness, certificate_in
+from certiformer.kernel.certificate import Boxes, Certificate, Finite, Outcome, Witness, certificate_in, rules_used
 from certiformer.kernel.claim import Claim, ProgramClaim, read_claim
-from certiformer.kernel.cover import CHECK, Effort
+from certiformer.kernel.cover import CHECK, LEAF, Effort
 from certiformer.kernel.files import CERTIFICATE, DESCRIPTIONS, read_files
 from certiformer.kernel.problem import FiniteProblem, Problem
 from certiformer.kernel.refusal import Refused
@@ -35,7 +35,10 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the checker found; `upper` and `lower` are decimal text of proved bounds of sup |T - f|, outward."""
+    """What the checker found; `upper` and `lower` are decimal text of proved bounds of sup |T - f|, outward.
+
+    Of a proof: `rules`, those and the axioms of the steps that were replayed; `steps`, how many leaves, rows or cases.
+    """
 
     outcome: str
     level: int
@@ -45,6 +48,8 @@ class Verdict:
     sentence: str
     claim: Claim | None = None
     covers: Mapping[tuple[int, ...], bytes] = field(default_factory=dict)
+    rules: Sequence[str] = ()
+    steps: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def accepted(self) -> bool:
@@ -120,13 +125,15 @@ def _decide_program(claim: ProgramClaim) -> Verdict:
     if certificate.outcome is not Outcome.PROVED:
         raise Refused("a compiled program is proved or not; no folder refutes it")
     report = import_module("certiformer.kernel.situations.rasp.prove").check(claim)
-    return Verdict("proved", 2, "0", None, report.reason, report.sentence)
+    steps = {"cases": report.cases}
+    return Verdict("proved", 2, "0", None, report.reason, report.sentence, rules=["situations"], steps=steps)
 
 
 def _decide(
     claim: Claim, files: Mapping[str, bytes], workers: int | None, progress: Progress | None, effort: Effort
 ) -> Verdict:
     certificate = claim.certificate
+    rounding = [] if certificate.run_error is None else ["rounding"]
     if certificate.run_error is not None:  # loaded here: no other claim rests on the rounding of runs
         import_module("certiformer.kernel.rounding.runs").confirm_run_error(claim, files, certificate.run_error)
     lower = None if certificate.witness is None else error_lower(claim.problem, certificate.witness)
@@ -161,8 +168,11 @@ def _decide(
     require_upper(certificate, upper)
     if lower is not None and lower > upper:
         raise Refused("the recorded witness contradicts the proof")
-    proved = decimal(upper, up=True)
-    return Verdict("proved", 2, proved, shown, "every step was recomputed", claim.sentence(), claim, covers)
+    proved, reason, rules = decimal(upper, up=True), "every step was recomputed", rules_used(certificate.proof)
+    steps = {"leaves": sum(tree.count(LEAF) for tree in covers.values())} if covers else {}
+    if isinstance(certificate.proof, Finite) and isinstance(claim.problem, FiniteProblem):
+        steps = {"rows": claim.problem.target.count}
+    return Verdict("proved", 2, proved, shown, reason, claim.sentence(), claim, covers, [*rules, *rounding], steps)
 
 
 def error_lower(problem: Problem | FiniteProblem, witness: Witness) -> arb:

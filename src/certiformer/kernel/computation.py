@@ -18,7 +18,7 @@ from typing import Any
 from certiformer.errors import BadInput
 from certiformer.kernel.axioms import AXIOMS, axiom
 from certiformer.kernel.balls import exact
-from certiformer.kernel.certificate import Certificate, Outcome, Theorem, certificate_in
+from certiformer.kernel.certificate import Certificate, Outcome, Theorem, certificate_in, rules_used
 from certiformer.kernel.check import Verdict, claims_nothing, nothing_claimed, require_absent
 from certiformer.kernel.claim import content
 from certiformer.kernel.files import CONFIG, DESCRIPTIONS, MODEL, digest, read_files
@@ -67,7 +67,9 @@ def decide_computation(present: Files) -> Verdict:
         _require_stated(certificate, found)
     except (Refused, BadInput) as problem:
         return Verdict("refused", 0, None, None, str(problem), sentence)
-    return Verdict("proved", 2, decimal_text(exact(found.bound), up=True), None, found.reason, sentence)
+    upper, steps = decimal_text(exact(found.bound), up=True), {"cases": found.cases} if found.cases else {}
+    rules = rules_used(certificate.proof)
+    return Verdict("proved", 2, upper, None, found.reason, sentence, rules=rules, steps=steps)
 
 
 def claimed(certificate: Certificate, files: Files) -> tuple[str, tuple[str, ...]]:

@@ -8,8 +8,6 @@ recurse.
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib import import_module
-from typing import Any
 
 from flint import arb
 
@@ -29,7 +27,7 @@ from certiformer.kernel.certificate import (
     rule_name,
 )
 from certiformer.kernel.numbers import positive
-from certiformer.kernel.problem import FiniteProblem, Problem, select
+from certiformer.kernel.problem import FiniteProblem, Problem, ProgramFunction, select
 from certiformer.kernel.programs import Program
 from certiformer.kernel.refusal import Refused
 from certiformer.kernel.split import split
@@ -74,12 +72,7 @@ def subproblems(node: Inner, problem: Problem) -> tuple[list[Problem], arb]:
     """The problems of a node's children, and what the step itself adds to their bounds."""
     if isinstance(node, Triangle):
         return triangle(node, problem), ZERO
-    if isinstance(node, Split):
-        problems, spent = split(node, problem)
-    elif isinstance(node, Outputs):
-        problems, spent = outputs(problem), ZERO
-    else:
-        problems, spent = _structural("rules.sum").split(problem)
+    problems, spent = split(node, problem) if isinstance(node, Split) else (outputs(problem), ZERO)
     if len(problems) != len(node.children):
         raise Refused(f"the {rule_name(node)} node has {len(node.children)} children for {len(problems)} parts")
     return problems, spent
@@ -110,7 +103,7 @@ def triangle(node: Triangle, problem: Problem) -> list[Problem]:
         raise Refused(str(error)) from None
     if program.inputs != problem.domain.dimension or len(program.outputs) != problem.left.outputs:
         raise Refused("the intermediate program does not have the inputs and outputs of the claim")
-    middle = _structural("ridge_program").as_ridges(program)
+    middle = ProgramFunction(program)
     return [Problem(problem.left, middle, problem.domain), Problem(middle, problem.right, problem.domain)]
 
 
@@ -144,8 +137,3 @@ def finite(problem: FiniteProblem, progress: Callable[[int, int], None] | None =
     if not worst.is_finite():
         raise Refused("the error at a row could not be enclosed")
     return worst
-
-
-def _structural(module: str) -> Any:
-    """A rule that only some proofs need, loaded where one does; the name is never taken from a file."""
-    return import_module(f"certiformer.checker.{module}")

@@ -12,9 +12,14 @@ sum_g P_g(L_g x), P_g(s) = mu_g . s + k_g + sum over the units of part g of a_u 
     charge = slack + sum_u |a_u| Lip(act) (e_u + sum_j |w_u - t_u L_g|_j r_j) + sum_j |m - l - sum_g mu_g L_g|_j r_j
              + |k - l . c - sum_g (k_g + mu_g . L_g c)|.
 
+For one softmax head over a product grid the units are its prototypes, act is softmax, and a part lists those on one line
+through prototype 0, so that the number of a grid point is the sum of its numbers on the lines. P_g has the scores and the
+values along line g, what all have in common in the first; the sum over u becomes the distance of two heads.
+
 Proof. T - P consists of the differences of act at arguments that differ by at most the bracket, and of an affine function
-whose slopes and value at c are the last two terms (rule *twins*). P - f = sum_g (P_g - f_g)(L_g x), and L_g x stays in the
-box of its ranges. The triangle inequality finishes. QED.
+whose slopes and value at c are the last two terms (rule *twins*). A head over a product grid is the sum of its factors, and
+the distance of two heads is bounded, by the rules *product grids* and *shares* of `kernel.affine_softmax`. P - f = sum_g
+(P_g - f_g)(L_g x), and L_g x stays in the box of its ranges. The triangle inequality finishes. QED.
 
 The parts (L_g, f_g, the units with t_u, mu_g, k_g) stand in the certificate: disjoint variables where the rows of the L_g
 are unit vectors, one direction each where they are single rows. A poor choice makes the charge large, never the bound
@@ -27,14 +32,17 @@ coefficient zero, so f is defined where its parts are.
 from __future__ import annotations
 
 from fractions import Fraction
+from itertools import product
+from math import prod
 from typing import Any
 
 from flint import arb
 
 from certiformer.errors import BadInput
-from certiformer.kernel.balls import ZERO, BallDomain, ball, exact
+from certiformer.kernel.affine_softmax import Head, Prototypes
+from certiformer.kernel.balls import ZERO, BallDomain, Box, ball, exact
 from certiformer.kernel.certificate import Split
-from certiformer.kernel.problem import Problem, ProgramFunction
+from certiformer.kernel.problem import Function, Problem, ProgramFunction
 from certiformer.kernel.programs import NAMED_CONSTANTS, Program, fold, rational
 from certiformer.kernel.refusal import Refused
 from certiformer.kernel.units import LIPSCHITZ, Unit, UnitSum, units_of
@@ -161,34 +169,77 @@ def split(node: Split, problem: Problem) -> tuple[list[Problem], arb]:
         raise Refused("the parts of the split do not add up to the target")
     box = domain.box(((0, 0),) * domain.dimension)
     read = units_of(problem.left, domain)
-    charge, rest, problems, taken = read.slack, read.constant, [], []
+    charge, rest, problems, lines = read.slack, read.constant, [], []
     slopes = [m - ball(own) for m, own in zip(read.linear, linear, strict=True)]
     rest = rest - sum((ball(own) * c for own, c in zip(linear, box.centre, strict=True)), ZERO)
     for directions, target, units, mu, constant in parts:
         middles = [sum((p * c for p, c in zip(direction, box.centre, strict=True)), ZERO) for direction in directions]
-        own = []
+        line, own = [], []
         for place, along in units:
             if not 0 <= place < len(read.units):
                 raise Refused("a part of the split names a unit that the transformer does not have")
             unit, t = read.units[place], [ball(x) for x in along]
-            taken.append(place)
-            distance = unit.error
-            for slope, moved, r in zip(unit.slope, _pulled(t, directions, domain.dimension), box.radius, strict=True):
-                distance = distance + (slope - moved).abs_upper() * r
-            charge = charge + unit.coefficient.abs_upper() * LIPSCHITZ[read.kind] * distance
+            if read.kind == "softmax" and lines:  # what the prototypes have in common belongs to the first part
+                corner = read.units[0]
+                unit = Unit(unit.slope, unit.offset - corner.offset, unit.coefficient - corner.coefficient, unit.error)
+            line.append((place, Unit(_pulled(t, directions, domain.dimension), unit.offset, unit.coefficient, ZERO)))
             offset = unit.offset - sum((x * middle for x, middle in zip(t, middles, strict=True)), ZERO)
             own.append(Unit(t, offset, unit.coefficient, ZERO))
+        lines.append(line)
         mu, k = [ball(x) for x in mu], ball(constant)
         slopes = [a - b for a, b in zip(slopes, _pulled(mu, directions, domain.dimension), strict=True)]
         rest = rest - k - sum((x * middle for x, middle in zip(mu, middles, strict=True)), ZERO)
         ranges = BallDomain.between([domain.along(tuple(direction)).ends[0] for direction in directions])
-        kind = "relu" if read.kind == "identity" else read.kind
-        problems.append(Problem(UnitSum(kind, mu, k, own), ProgramFunction(target), ranges))
-    if sorted(taken) != list(range(len(read.units))):
-        raise Refused("the parts of the split do not take every unit of the transformer once")
+        problems.append(Problem(_part(read.kind, mu, k, own), ProgramFunction(target), ranges))
+    charge = charge + (_grid_distance if read.kind == "softmax" else _units_distance)(read, lines, box)
     for slope, r in zip(slopes, box.radius, strict=True):
         charge = charge + slope.abs_upper() * r
     return problems, (charge + rest.abs_upper()).upper()
+
+
+def _part(kind: str, linear: list[arb], constant: arb, units: list[Unit]) -> Function:
+    """P_g of the statement."""
+    if kind != "softmax":
+        return UnitSum("relu" if kind == "identity" else kind, linear, constant, units)
+    if not units:
+        raise Refused("a part of the split of a product grid has no prototype")
+    return Prototypes(len(linear), 1, len(units), [_head(units)], [[m] for m in linear], [constant], [ZERO])
+
+
+def _head(units: list[Unit]) -> Head:
+    return Head([unit.slope for unit in units], [unit.offset for unit in units], [[unit.coefficient] for unit in units])
+
+
+def _units_distance(read: UnitSum, lines: list[list[tuple[int, Unit]]], box: Box) -> arb:
+    """The sum over the units of the statement's charge."""
+    taken, charge = [pair for line in lines for pair in line], ZERO
+    if sorted(place for place, _ in taken) != list(range(len(read.units))):
+        raise Refused("the parts of the split do not take every unit of the transformer once")
+    for place, moved in taken:
+        unit = read.units[place]
+        distance = unit.error
+        for slope, other, r in zip(unit.slope, moved.slope, box.radius, strict=True):
+            distance = distance + (slope - other).abs_upper() * r
+        charge = charge + unit.coefficient.abs_upper() * LIPSCHITZ[read.kind] * distance
+    return charge
+
+
+def _grid_distance(read: UnitSum, lines: list[list[tuple[int, Unit]]], box: Box) -> arb:
+    """How far the stored head is from the softmax over the product of the lines."""
+    if prod(map(len, lines)) != len(read.units):
+        raise Refused("the lines of the split do not span a product grid of all prototypes of the transformer")
+    wanted = {}
+    for point in product(*lines):
+        slope = [sum(column, ZERO) for column in zip(*(unit.slope for _, unit in point), strict=True)]
+        offset, value = (
+            sum((unit.offset for _, unit in point), ZERO),
+            sum((unit.coefficient for _, unit in point), ZERO),
+        )
+        wanted[sum(place for place, _ in point)] = Unit(slope, offset, value, ZERO)
+    if set(wanted) != set(range(len(read.units))):
+        raise Refused("the product grid of the split does not take every prototype of the transformer once")
+    centred = Box((ZERO,) * box.dimension, box.radius)
+    return _head(read.units).distance(_head([wanted[place] for place in range(len(wanted))]), centred)[0]
 
 
 def _pulled(numbers: list[arb], directions: list[list[int]], dimension: int) -> list[arb]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from flint import arb, arb_mat
 
 from certiformer.kernel import taylor
-from certiformer.kernel.balls import HALF, INFINITY, ONE, ZERO
+from certiformer.kernel.balls import HALF, INFINITY, ZERO
 from certiformer.kernel.taylor import Form, Table
 
 
@@ -133,22 +133,13 @@ def relu(a: Stream) -> Stream:
             down = [d + (-c).nonnegative_part() for d, c in zip(down, m.entries(), strict=True)]
         else:
             odd = [r + c.abs_upper() for r, c in zip(odd, m.entries(), strict=True)]
-    slopes, halves = [ONE] * count, list(zero)
-    for place in range(count):
-        low = (centre[place] - odd[place] - down[place]).lower()
-        high = (centre[place] + odd[place] + up[place]).upper()
-        if low >= 0:
-            continue
-        if high <= 0:
-            slopes[place] = ZERO
-            continue
-        slope = (high / (high - low)).mid()
-        top = taylor.larger((-slope * low).upper(), ((ONE - slope) * high).upper())
-        slopes[place], halves[place] = slope, top * HALF
+    lows = [(c - o - d).lower() for c, o, d in zip(centre, odd, down, strict=True)]
+    highs = [(c + o + u).upper() for c, o, u in zip(centre, odd, up, strict=True)]
+    slopes, halves = zip(*map(taylor.chord, lows, highs), strict=True)
     coef = {}
     for i, m in a.coef.items():
         coef[i] = arb_mat(rows, columns, [c * s for c, s in zip(m.entries(), slopes, strict=True)])
-    half = arb_mat(rows, columns, halves)
+    half = arb_mat(rows, columns, list(halves))
     coef[0] = coef[0] + half if 0 in coef else half
     rem = [r * s for r, s in zip(a.rem.entries(), slopes, strict=True)]
     return Stream(a.table, coef, arb_mat(rows, columns, rem) + half)

@@ -63,6 +63,12 @@ class Table:
             [index[tuple(x + y for x, y in zip(a, b, strict=True))] for b in self.monomials[: self.size]]
             for a in self.monomials[: self.size]
         ]
+        # For each monomial a but 1 (parent, axis, exponent, degree): y^a / a! is the parent's times y_axis / exponent.
+        self.steps: list[tuple[int, int, int, int]] = []
+        for monomial in self.monomials[1 : self.size]:
+            axis = next(i for i, exponent in enumerate(monomial) if exponent)
+            parent = index[tuple(exponent - (i == axis) for i, exponent in enumerate(monomial))]
+            self.steps.append((parent, axis, monomial[axis], sum(monomial)))
 
 
 @lru_cache(maxsize=64)
@@ -308,6 +314,19 @@ def _power_series_quotient(a: Form, b: Form) -> tuple[dict[int, arb], arb]:
     return quotient, residual
 
 
+def chord(low: arb, high: arb) -> tuple[arb, arb]:
+    """Slope s and half height h of a strip around relu: |relu(v) - s v - h| <= h on [low, high].
+
+    Any slope in [0, 1] is sound: relu(v) - s v is convex, so it is at most its larger end value, and at least 0, at v = 0.
+    """
+    if low >= 0:
+        return ONE, ZERO
+    if high <= 0:
+        return ZERO, ZERO
+    slope = (high / (high - low)).mid()
+    return slope, larger((-slope * low).upper(), ((ONE - slope) * high).upper()) * HALF
+
+
 def relu(x: Form) -> Form:
     """max(x, 0) by its chord."""
     low, high = bounds(x)
@@ -317,11 +336,7 @@ def relu(x: Form) -> Form:
         return Form(x.table, {}, ZERO, ZERO, ZERO, x.singular)
     if not (high.is_finite() and low.is_finite()):
         return Form(x.table, {}, INFINITY, ZERO, high, x.singular)
-    slope = (high / (high - low)).mid()
-    # Any slope in [0, 1] is sound: relu(X) - s X is convex in X, so on [low, high] it is at most the larger end value,
-    # and at least its minimum 0 at X = 0.
-    top = larger((-slope * low).upper(), ((ONE - slope) * high).upper())
-    half = top * HALF
+    slope, half = chord(low, high)
     line = scale(Form(x.table, x.coef, x.rem, low, high, x.singular), slope)
     coef = dict(line.coef)
     coef[0] = coef.get(0, ZERO) + half

@@ -14,13 +14,8 @@ kinds `linear` and `relu` is the same with f = g = 1, because relu is 1-Lipschit
 
 *Activations.* |act(t) - act(p)| <= Lip d; for gelu sup |Phi(x) + x phi(x)| = 1.1289... at x = sqrt 2.
 
-*Softmax.* Lemma. Let w and w' be softmax weights of scores s and s' = s + D over one list, osc = max D - min D. Then for
-all values v: |sum w'_j v_j - sum w_j v_j| <= (max v - min v) tanh(osc/4).
-Proof. The likelihood ratio L_j = w'_j / w_j lies in an interval [l, u] with u/l <= R = e^osc and sum w_j L_j = 1, so l <=
-1 <= u. Among all such L the total variation sum w_j (L_j - 1)^+ is largest for two values: (1 - l)(u - 1)/(u - l); with
-u = l R this is largest at l = R^(-1/2), where it equals (R^(1/2) - 1)/(R^(1/2) + 1) = tanh(osc/4). The difference of the
-two means is at most (max v - min v) times the total variation. QED. Scores that differ by at most d have osc <= 2 max d,
-and values that differ by at most d_v add max d_v, because weights sum to one.
+*Softmax.* By the rule *shares* of `kernel.affine_softmax`, a mean of values moves by at most (max v - min v) tanh(d/2)
+where scores move by at most d; values that differ by at most d_v add max d_v, because weights sum to one.
 
 *Norm.* N(c) = c / rho(c), rho(c)^2 = |c|^2/n + e, has the symmetric Jacobian (I - c c^T/(n rho^2)) / rho with eigenvalues
 1/rho and e/rho^3 <= 1/rho; and rho is 1/sqrt(n)-Lipschitz. Centring is a projection. So with delta = |d|_2 over a row,
@@ -34,6 +29,7 @@ from __future__ import annotations
 from flint import arb, arb_mat
 
 from certiformer.kernel import stream, taylor
+from certiformer.kernel.affine_softmax import shares_moved
 from certiformer.kernel.arrays import (
     Apply,
     ArrayProgram,
@@ -49,16 +45,11 @@ from certiformer.kernel.arrays import (
     Sum,
     arguments,
 )
-from certiformer.kernel.balls import HALF, ONE, ZERO, Box, larger, largest
+from certiformer.kernel.balls import ONE, ZERO, Box, larger, largest
 from certiformer.kernel.forward import node_value, point_stream
 from certiformer.kernel.refusal import Refused
 from certiformer.kernel.stream import Stream, absolute, take_rows
 from certiformer.kernel.units import LIPSCHITZ
-
-
-def shares_moved(distance: arb) -> arb:
-    """tanh(osc/4) of the lemma where no score moves by more than `distance`."""
-    return (distance * HALF).tanh().upper()
 
 
 def twins(left: ArrayProgram, right: ArrayProgram, box: Box, order: int = 1) -> tuple[Stream, arb_mat]:

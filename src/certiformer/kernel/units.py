@@ -1,10 +1,9 @@
-"""One output of a transformer as affine part and units, and sums of units as functions of a few variables.
+"""Sums of units as functions of a few variables, and one output of a transformer as such a sum:
 
-*Reading.* `units_of` reads one output of a stored transformer as
+    S(x) = constant + linear . x + sum_u coefficient_u act(offset_u + slope_u . x)  up to `slack`.
 
-    T(x) = constant + linear . (x - c) + sum_u coefficient_u act(offset_u + slope_u . (x - c))  up to `slack`        (*)
-
-on a box with centre c. Two kinds of block have this form:
+*Reading.* `units_of` reads one output of a stored transformer as S(x - c) on a box with centre c. Two kinds of block have
+this form:
 
 * blocks whose last feed-forward input is affine in x (attention whose scores do not depend on x, like the exact
   gather, in one block or hop by hop in several): a first-order Taylor form of that input on the whole box gives
@@ -12,17 +11,15 @@ on a box with centre c. Two kinds of block have this form:
   `error` of the unit. So nothing is assumed.
 * softmax heads over two keys with constant values: V_1 + (V_0 - V_1) sigmoid(s_0 - s_1), the scores affine in x.
 
+One softmax head over more keys is read with its keys as the units: arguments are scores, coefficients are values.
+
 A relu that has one sign on the whole box is zero or affine and is not kept as a unit. So is a gelu whose argument stays
 below -t or above t for some t >= 8: with Phi(-t) <= phi(t)/t, |gelu(u)| for u <= -t and |gelu(u) - u| for u >= t are at
 most exp(-t^2/2), which is added to the slack (t = 40: 1e-348).
 
-*Enclosure.* A `UnitSum` is enclosed unit by unit in closed form:
-
-    S(x) = constant + linear . x + sum_u coefficient_u act(offset_u + slope_u . x)  up to `slack`
-
-On a box the argument of a unit is u + y with u its value at the centre and y = sum_j y_j e_j, |y| <= rho = sum_j |y_j|. So
-its Taylor polynomial is a polynomial in one number y, and y^i has the coefficients i!/(a_1! ... a_D!) y^a: no products of
-forms are needed, and nothing but the remainder is dropped.
+*Enclosure.* A `UnitSum` is enclosed unit by unit in closed form. On a box the argument of a unit is u + y with u its value
+at the centre and y = sum_j y_j e_j, |y| <= rho = sum_j |y_j|. So its Taylor polynomial is a polynomial in one number y, and
+y^i is i! times the sum of y^a/a! over |a| = i: no products of forms are needed, and nothing but the remainder is dropped.
 
 *Gelu.* g(u) = u Phi(u), and with Hermite polynomials He_{i+1} = u He_i - i He_{i-1}, for n >= 2,
 
@@ -48,8 +45,8 @@ from math import factorial
 from flint import arb, fmpq
 
 from certiformer.kernel import taylor
-from certiformer.kernel.affine_softmax import Prototypes
-from certiformer.kernel.balls import HALF, INFINITY, ONE, ZERO, BallDomain, Box, smaller
+from certiformer.kernel.affine_softmax import Prototypes, scores_at_centre
+from certiformer.kernel.balls import HALF, INFINITY, ONE, ZERO, BallDomain, Box, power, smaller
 from certiformer.kernel.functions import FormAlgebra
 from certiformer.kernel.network import Network
 from certiformer.kernel.problem import Function, SelectedOutput
@@ -60,132 +57,28 @@ from certiformer.kernel.taylor import Form, Table
 
 # |act(u) - act(v)| <= LIPSCHITZ |u - v|. For gelu: sup |Phi(x) + x phi(x)| = 1.1289... at x = sqrt 2.
 LIPSCHITZ = {"relu": ONE, "gelu": arb(fmpq(113, 100)), "identity": ONE, "sigmoid": arb(fmpq(1, 4))}
-
 # How far from zero the argument of a unit must stay for the unit to be zero or affine.
-FLAT = {"relu": ZERO, "gelu": arb(8)}
+FLAT = {"identity": -INFINITY, "relu": ZERO, "gelu": arb(8)}
+CRAMER, DIP = arb(fmpq(109, 100)), arb(fmpq(17, 100))
 
 
 @dataclass(frozen=True)
 class Unit:
-    """coefficient * act(offset + slope . (x - c)), the argument known up to `error`."""
+    """coefficient * act(offset + slope . x), the argument known up to `error`."""
 
     slope: list[arb]
     offset: arb
     coefficient: arb
     error: arb
 
-
-@dataclass(frozen=True)
-class Units:
-    """One output in the form (*) of the module docstring."""
-
-    kind: str
-    linear: list[arb]
-    constant: arb
-    slack: arb
-    units: list[Unit]
-
-
-def units_of(left: Function, domain: BallDomain) -> Units:
-    """One output as affine part and units; `Refused` when the transformer is not of that form."""
-    output = 0
-    if isinstance(left, SelectedOutput):
-        left, output = left.function, left.output
-    elif left.outputs != 1:
-        raise Refused("the rule split speaks of one output at a time")
-    box = domain.box(((0, 0),) * domain.dimension)
-    if isinstance(left, Prototypes):
-        return _from_heads(left, output, box)
-    if isinstance(left, Network):
-        return _from_block(left, output, box)
-    raise Refused("the rule split needs a transformer on its left-hand side")
-
-
-def _from_block(network: Network, output: int, box: Box) -> Units:
-    config = network.config
-    if not config["blocks"] or config["loops"] != 1 or any(block["norm"] for block in config["blocks"]):
-        raise Refused("the rule split needs blocks without layer norm, applied once")
-    reading = read_layer(network.program, box)
-    row, column = divmod(output, reading.affine.shape[1])
-    # A head that writes nothing into this output is no part of it.
-    mixes = [
-        mix
-        for mix in reading.mixes
-        if mix.row == row and any(not mix.values[u, column].is_zero() for u in range(mix.values.nrows()))
-    ]
-    kinds = {mix.kind for mix in mixes} or {"identity"}
-    if len(kinds) > 1 or not kinds <= set(FLAT) | {"identity"}:
-        raise Refused("the rule split needs units of one kind behind an affine part")
-    slope, offset, error = _entry(reading.affine, row, column, box)
-    found = _add_affine(Units(kinds.pop(), [ZERO] * box.dimension, ZERO, ZERO, []), Unit(slope, offset, ONE, error))
-    for mix in mixes:
-        for unit in range(mix.values.nrows()):
-            if not mix.values[unit, column].is_zero():
-                slope, offset, error = _entry(mix.arguments, 0, unit, box)
-                found = _add_unit(found, Unit(slope, offset, mix.values[unit, column], error), box)
-    return found
-
-
-def _entry(forms: Stream, row: int, column: int, box: Box) -> tuple[list[arb], arb, arb]:
-    """Slope, value at the centre and remainder of one entry of a first-order stream."""
-    slope = [ZERO] * box.dimension
-    for axis, place in enumerate(forms.table.axis):
-        if place in forms.coef:
-            slope[axis] = forms.coef[place][row, column] / box.radius[axis]
-    offset = forms.coef[0][row, column] if 0 in forms.coef else ZERO
-    return slope, offset, forms.rem[row, column].upper()
-
-
-def _add_affine(found: Units, unit: Unit) -> Units:
-    linear = [a + unit.coefficient * b for a, b in zip(found.linear, unit.slope, strict=True)]
-    constant = found.constant + unit.coefficient * unit.offset
-    slack = (found.slack + unit.coefficient.abs_upper() * unit.error).upper()
-    return replace(found, linear=linear, constant=constant, slack=slack)
-
-
-def _add_unit(found: Units, unit: Unit, box: Box) -> Units:
-    if found.kind == "identity":
-        return _add_affine(found, unit)
-    if found.kind in FLAT:
-        reach = unit.error
-        for s, r in zip(unit.slope, box.radius, strict=True):
-            reach = reach + s.abs_upper() * r
-        below, above = (-unit.offset - reach).lower(), (unit.offset - reach).lower()
-        tail = below if below >= FLAT[found.kind] else above
-        if tail >= FLAT[found.kind]:
-            rest = ZERO if found.kind == "relu" else (-tail * tail * HALF).exp()
-            found = replace(found, slack=(found.slack + unit.coefficient.abs_upper() * rest).upper())
-            return found if tail is below else _add_affine(found, unit)
-    found.units.append(unit)
-    return found
-
-
-def _from_heads(left: Prototypes, output: int, box: Box) -> Units:
-    centre = [left.weight[i][output] * box.centre[i] for i in range(left.dimension)]
-    constant = left.bias[output] + sum(centre, ZERO)
-    linear = [left.weight[i][output] for i in range(left.dimension)]
-    units = []
-    for head in left.heads:
-        values = [value[output] for value in head.values]
-        if all(value.is_zero() for value in values):
-            continue
-        if len(values) != 2:
-            raise Refused("the rule split needs heads over two keys, or a feed-forward part")
-        constant = constant + values[1]
-        slope = [a - b for a, b in zip(head.slopes[0], head.slopes[1], strict=True)]
-        offset = head.offsets[0] - head.offsets[1] + sum((s * c for s, c in zip(slope, box.centre, strict=True)), ZERO)
-        units.append(Unit(slope, offset, values[0] - values[1], ZERO))
-    return Units("sigmoid", linear, constant, left.slack[output], units)
-
-
-CRAMER, DIP = arb(fmpq(109, 100)), arb(fmpq(17, 100))
-# Beyond this argument a gelu is left out of the list of units: it is relu up to exp(-40), 4e-18.
-FAR = arb(9)
+    def reach(self, radius: Sequence[arb]) -> arb:
+        """How far the argument may be from its value at the centre of a box."""
+        return sum((s.abs_upper() * r for s, r in zip(self.slope, radius, strict=True)), self.error).upper()
 
 
 @dataclass(frozen=True)
 class UnitSum:
-    """The function S of the module docstring; `kind` is relu, gelu or sigmoid."""
+    """The function S of the module docstring; `kind` is relu, gelu, sigmoid, or identity where there are no units."""
 
     kind: str
     linear: list[arb]
@@ -205,6 +98,7 @@ class UnitSum:
         for unit in self.units:
             y = [s * r for s, r in zip(unit.slope, box.radius, strict=True)]
             rem = rem + self._add(tab, coef, unit, unit.offset + _dot(unit.slope, box.centre), y)
+            rem = rem + unit.coefficient.abs_upper() * LIPSCHITZ[self.kind] * unit.error
         form = Form(tab, {i: c for i, c in enumerate(coef) if not c.is_zero()}, rem.upper(), -INFINITY, INFINITY)
         form.low, form.high = taylor.bounds(form)
         return [form]
@@ -219,40 +113,108 @@ class UnitSum:
             for place, c in form.coef.items():
                 coef[place] = coef[place] + factor * c
             return size * form.rem
-        slope, half = _chord(low, high)
+        slope, beyond = taylor.chord(low, high)
+        middle = beyond
         if self.kind == "gelu":
             dip = _dip(low, high) * HALF
             series = _gelu(u, tab.order)
             remainder = _remainder(series[-1], tab.order, rho, low, high)
-            if remainder < half + dip:
+            if remainder < beyond + dip:
                 _add_powers(tab, coef, [factor * t for t in series[:-1]], y)
                 return size * remainder
-            coef[0] = coef[0] - factor * dip
-            beyond = half + dip
-        else:
-            beyond = half
-        coef[0] = coef[0] + factor * (slope * u + half)
+            middle, beyond = beyond - dip, beyond + dip
+        coef[0] = coef[0] + factor * (slope * u + middle)
         return size * beyond + _add_line(tab, coef, factor * slope, y)
 
     def restrict(self, box: Box) -> UnitSum:
         """The same function on a smaller box, where more units are zero or affine."""
-        kept, linear, constant, slack = [], self.linear, self.constant, self.slack
-        for unit in self.units if self.kind != "sigmoid" else ():
-            u = unit.offset + _dot(unit.slope, box.centre)
-            rho = sum((s.abs_upper() * r for s, r in zip(unit.slope, box.radius, strict=True)), ZERO)
-            low, high = (u - rho).lower(), (u + rho).upper()
-            far = ZERO if self.kind == "relu" else FAR
-            if not (low >= far or high <= -far):
+        if self.kind not in FLAT:
+            return self
+        kept, linear, constant, slack, far = [], self.linear, self.constant, self.slack, FLAT[self.kind]
+        for unit in self.units:
+            u, reach, size = (
+                unit.offset + _dot(unit.slope, box.centre),
+                unit.reach(box.radius),
+                unit.coefficient.abs_upper(),
+            )
+            low, high = (u - reach).lower(), (u + reach).upper()
+            if self.kind == "identity" or low >= far:
+                linear = [a + unit.coefficient * s for a, s in zip(linear, unit.slope, strict=True)]
+                constant, slack = constant + unit.coefficient * unit.offset, slack + size * unit.error
+            elif not high <= -far:
                 kept.append(unit)
                 continue
-            if low >= far:
-                linear = [a + unit.coefficient * s for a, s in zip(linear, unit.slope, strict=True)]
-                constant = constant + unit.coefficient * unit.offset
             if self.kind == "gelu":
-                slack = (slack + unit.coefficient.abs_upper() * _dip(low, high)).upper()
-        if self.kind == "sigmoid" or len(kept) == len(self.units):
+                slack = slack + size * _dip(low, high)
+        if len(kept) == len(self.units):
             return self
-        return replace(self, linear=linear, constant=constant, units=kept, slack=slack)
+        return replace(self, linear=linear, constant=constant, units=kept, slack=slack.upper())
+
+
+def units_of(left: Function, domain: BallDomain) -> UnitSum:
+    """One output as affine part and units of x - c; `Refused` when the transformer is not of that form."""
+    output = 0
+    if isinstance(left, SelectedOutput):
+        left, output = left.function, left.output
+    elif left.outputs != 1:
+        raise Refused("the rule split speaks of one output at a time")
+    box = domain.box(((0, 0),) * domain.dimension)
+    if isinstance(left, Prototypes):
+        return _from_heads(left, output, box)
+    if isinstance(left, Network):
+        return _from_block(left, output, box).restrict(Box((ZERO,) * box.dimension, box.radius))
+    raise Refused("the rule split needs a transformer on its left-hand side")
+
+
+def _from_block(network: Network, output: int, box: Box) -> UnitSum:
+    config = network.config
+    if not config["blocks"] or config["loops"] != 1 or any(block["norm"] for block in config["blocks"]):
+        raise Refused("the rule split needs blocks without layer norm, applied once")
+    reading = read_layer(network.program, box)
+    row, column = divmod(output, reading.affine.shape[1])
+    # A head that writes nothing into this output is no part of it.
+    written = [
+        (mix, unit)
+        for mix in reading.mixes
+        for unit in range(mix.values.nrows())
+        if mix.row == row and not mix.values[unit, column].is_zero()
+    ]
+    kinds = {mix.kind for mix, _ in written} or {"identity"}
+    if len(kinds) > 1 or not kinds <= set(FLAT):
+        raise Refused("the rule split needs units of one kind behind an affine part")
+    units = [_entry(mix.arguments, 0, unit, mix.values[unit, column], box) for mix, unit in written]
+    affine = _entry(reading.affine, row, column, ONE, box)
+    return UnitSum(kinds.pop(), affine.slope, affine.offset, units, affine.error)
+
+
+def _entry(forms: Stream, row: int, column: int, coefficient: arb, box: Box) -> Unit:
+    """One entry of a first-order stream as the argument of a unit."""
+    slope = [ZERO] * box.dimension
+    for axis, place in enumerate(forms.table.axis):
+        if place in forms.coef:
+            slope[axis] = forms.coef[place][row, column] / box.radius[axis]
+    offset = forms.coef[0][row, column] if 0 in forms.coef else ZERO
+    return Unit(slope, offset, coefficient, forms.rem[row, column].upper())
+
+
+def _from_heads(left: Prototypes, output: int, box: Box) -> UnitSum:
+    grid = len(left.heads) == 1 and len(left.heads[0].offsets) > 2
+    if grid:
+        left = left.registers_only(box)
+    linear = [line[output] for line in left.weight]
+    constant, units = left.bias[output] + _dot(linear, box.centre), []
+    for head in left.heads:
+        scores = scores_at_centre(head, box)
+        keys = [Unit(*key, ZERO) for key in zip(head.slopes, scores, (v[output] for v in head.values), strict=True)]
+        if grid:
+            units = keys
+        elif not all(key.coefficient.is_zero() for key in keys):
+            if len(keys) != 2:
+                raise Refused("the rule split needs heads over two keys, or a feed-forward part")
+            (first, second), difference = keys, [a - b for a, b in zip(keys[0].slope, keys[1].slope, strict=True)]
+            constant = constant + second.coefficient
+            units.append(Unit(difference, first.offset - second.offset, first.coefficient - second.coefficient, ZERO))
+    return UnitSum("softmax" if grid else "sigmoid", linear, constant, units, left.slack[output])
 
 
 def _sigmoid(tab: Table, u: arb, y: list[arb]) -> Form:
@@ -279,38 +241,13 @@ def _add_line(tab: Table, coef: list[arb], factor: arb, y: list[arb]) -> arb:
 
 def _add_powers(tab: Table, coef: list[arb], series: list[arb], y: list[arb]) -> None:
     """Add sum_i series_i y^i to the coefficients."""
-    powers = [ONE] * tab.size
+    terms = [t * factorial(i) for i, t in enumerate(series)]
+    powers = [ONE]  # y^a / a!
     coef[0] = coef[0] + series[0]
-    for place, before, axis, degree, count in _steps(tab):
-        power = powers[before] * y[axis]
-        powers[place] = power
-        coef[place] = coef[place] + series[degree] * power * count
-
-
-@lru_cache(maxsize=64)
-def _steps(tab: Table) -> list[tuple[int, int, int, int, int]]:
-    """Every monomial but 1: its place, that of the monomial before and the axis that leads on, degree, multinomial."""
-    index = {monomial: i for i, monomial in enumerate(tab.monomials)}
-    steps = []
-    for place in range(1, tab.size):
-        monomial = tab.monomials[place]
-        axis = next(i for i, power in enumerate(monomial) if power)
-        before = index[tuple(power - (i == axis) for i, power in enumerate(monomial))]
-        count = factorial(sum(monomial))
-        for power in monomial:
-            count //= factorial(power)
-        steps.append((place, before, axis, sum(monomial), count))
-    return steps
-
-
-def _chord(low: arb, high: arb) -> tuple[arb, arb]:
-    """Slope s and half height h of a strip around relu: |relu(v) - s v - h| <= h on [low, high] (`taylor.relu`)."""
-    if low >= 0:
-        return ONE, ZERO
-    if high <= 0:
-        return ZERO, ZERO
-    slope = (high / (high - low)).mid()
-    return slope, taylor.larger((-slope * low).upper(), ((ONE - slope) * high).upper()) * HALF
+    for place, (parent, axis, exponent, degree) in enumerate(tab.steps, 1):
+        value = powers[parent] * y[axis]
+        powers.append(value if exponent == 1 else value / exponent)
+        coef[place] = coef[place] + terms[degree] * powers[place]
 
 
 def _dip(low: arb, high: arb) -> arb:
@@ -346,7 +283,4 @@ def _remainder(following: arb, order: int, rho: arb, low: arb, high: arb) -> arb
     distance = low if low > 0 else -high if high < 0 else ZERO
     fading = (-distance * distance / 4).exp() if n >= 2 else ONE
     near = following.abs_upper() + (n + 1) * _cramer(n + 1) * rho
-    power = ONE
-    for _ in range(n):
-        power = power * rho
-    return (smaller((_cramer(n) * fading).upper(), near.upper()) * power).upper()
+    return (smaller((_cramer(n) * fading).upper(), near.upper()) * power(rho, n)).upper()

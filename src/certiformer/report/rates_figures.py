@@ -61,14 +61,19 @@ WIDTH = 7.0  # inches: two columns of a page
 
 def draw_all(data: Mapping[str, Any], folder: Path) -> list[str]:
     """Write every figure into a folder that nobody reads yet, twice; returns the names of the files."""
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError:
-        raise MissingExtra("figures need the library matplotlib: pip install 'certiformer[plot]'") from None
+    require_matplotlib()
     names = []
     for name, draw in figures_of(data):
         names += save(draw, folder / name)
     return names
+
+
+def require_matplotlib() -> None:
+    """Ask for matplotlib in one sentence where it is not installed."""
+    try:
+        import matplotlib  # noqa: F401
+    except ImportError:
+        raise MissingExtra("figures need the library matplotlib: pip install 'certiformer[plot]'") from None
 
 
 def save(draw: Callable[[], Figure], stem: Path) -> list[str]:

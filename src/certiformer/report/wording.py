@@ -5,6 +5,7 @@ Only a proof that the checker accepted is called *certified*, and only by whoeve
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from certiformer.kernel.certificate import Outcome
@@ -40,9 +41,31 @@ RULES = {
     "triangle": "through a third function P: |T - f| <= |T - P| + |P - f|",
     "outputs": "every output is proved by itself; the largest bound counts",
     "split": "T and f are sums over disjoint variables or directions; each part is proved by itself, the bounds add",
-    "sum": "heads on a grid and f are sums over disjoint variables; each term is proved by itself, the bounds add",
 }
 """One line for each rule of a proof tree."""
+
+
+AXIOM_STATUS = "proved on paper"
+"""What is known of every axiom; none has a proof that a machine has checked."""
+
+
+def rests_on(rules: Sequence[str]) -> str:
+    """What has to be believed of a proof, given the rules and axioms that it used.
+
+    Rules that most claims do not need, and that the kernel loads for others only, are named.
+
+    >>> rests_on(["split", "boxes"]), rests_on(["situations"])
+    ('the kernel', 'the kernel, rule situations')
+    >>> rests_on(["split", "axiom piecewise_linear", "boxes", "rounding"])
+    'the kernel, rule rounding, and the axiom piecewise_linear (proved on paper)'
+    """
+    axioms = [name.removeprefix("axiom ") for name in rules if name.startswith("axiom ")]
+    named = [name for name in ("situations", "rounding") if name in rules]
+    kernel = f"the kernel, rule{'s' * (len(named) - 1)} {' and '.join(named)}" if named else "the kernel"
+    if not axioms:
+        return kernel
+    noun = "axiom" if len(axioms) == 1 else "axioms"
+    return f"{kernel}{',' if named else ''} and the {noun} {', '.join(axioms)} ({AXIOM_STATUS})"
 
 
 def verdict(outcome: str, level: int, checked: bool) -> str:

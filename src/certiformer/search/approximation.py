@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from certiformer._version import __version__
 from certiformer.errors import BadInput
-from certiformer.kernel.certificate import Certificate, rules_used
+from certiformer.kernel.certificate import Certificate
 from certiformer.kernel.cover import LEAF
 from certiformer.kernel.files import CONFIG, LEAVES, MODEL, TARGET
 from certiformer.kernel.numbers import json_number
@@ -87,7 +87,6 @@ class Approximation:
             "lower": None if c.lower is None else json_number(c.lower),
             "upper": None if c.upper is None else json_number(c.upper),
             "method": c.method,
-            "rules": [] if c.proof is None else rules_used(c.proof),
             "apriori": None if c.apriori is None else json_number(c.apriori),
             "run_error": None if c.run_error is None else json_number(c.run_error),
             "source": target.source,
@@ -115,11 +114,9 @@ class Approximation:
     def lines(self, facts: dict[str, Any], said: str) -> list[tuple[str, str]]:
         from certiformer.report.numbers import bound_text, size_text
 
-        leaves = f" ({facts['leaves']:,} leaves)" if facts["leaves"] else ""
         lower, upper = (None if facts[name] is None else str(facts[name]) for name in ("lower", "upper"))
         lines = [
             ("error", f"{said}{bracket_line(lower, upper)}"),
-            ("rests on", f"{said}{', then '.join(facts['rules'])}{leaves}" if facts["rules"] else "no proof"),
             ("size", f"{sizes_text(facts)}, {size_text(facts['bytes'])} (recorded method: {facts['method']})"),
         ]
         if facts["run_error"] is not None:

@@ -16,11 +16,10 @@ import numpy as np
 
 from certiformer.construct.method import Task
 from certiformer.kernel.refusal import Refused
-from certiformer.model import Transformer
 from certiformer.search.box_evidence import ROOM
 from certiformer.search.candidates import FIT, Candidate, choose, known_method
 from certiformer.search.case import Case
-from certiformer.search.job import checked_network
+from certiformer.search.job import checked_network, network_of
 from certiformer.search.request import Options, read_any, read_epsilon, read_shape, read_target
 from certiformer.target import Teacher
 from certiformer.verify.bounder import bounder_for
@@ -77,11 +76,11 @@ def _expected_boxes(best: Candidate, dimension: int) -> int:
 
 
 def dry_run_prove(
-    model: Transformer | str, target: str | Callable[..., Any], *, on: str, eps: str | float
+    model: Any, target: str | Callable[..., Any], *, on: str, eps: str | float, **reading: Any
 ) -> dict[str, Any]:
     """What `prove` would cost, from a pilot on random boxes."""
     wanted, (_, epsilon) = read_target(target, on), read_epsilon(eps)
-    network = checked_network(model, wanted)
+    network = checked_network(network_of(model, wanted.domain.dimension, reading), wanted)
     with jax.enable_x64(True):
         depth, rate = _pilot(Case(network, wanted, epsilon, Options()), epsilon)
     boxes = None if depth is None else 2 ** (depth + 1)

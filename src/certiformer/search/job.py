@@ -10,7 +10,7 @@ accepted, and no leaf is proved twice. Search and check share one clock, `--seco
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -30,6 +30,8 @@ from certiformer.kernel.refusal import Refused
 from certiformer.model import Transformer
 from certiformer.model import load as load_model
 from certiformer.model.cast import cast
+from certiformer.model.encoder_state import Read
+from certiformer.model.from_torch import from_torch, is_state_file
 from certiformer.model.store import tensors_to_bytes
 from certiformer.search.approximation import Approximation, versions
 from certiformer.search.candidates import FIT, Candidate, Choice, choose, known_method
@@ -106,22 +108,46 @@ def build(
 
 
 def prove(
-    model: Transformer | str | Path,
+    model: Any,
     target: str | Callable[..., Any],
     *,
     on: str,
     eps: str | float | Fraction,
+    heads: int | None = None,
+    activation: str | None = None,
+    norm_first: bool | None = None,
+    norm_epsilon: float | None = None,
+    read: Read | None = None,
+    causal: bool | None = None,
     out: str | Path | None = None,
     force: bool = False,
     keep: bool = False,
     progress: Progress | None = None,
     **options: Any,
 ) -> Artifact:
-    """Prove or refute that your own transformer is within `eps` of `target` on the box; arguments as for `build`."""
-    if not isinstance(model, Transformer):
+    """Prove or refute that your own transformer is within `eps` of `target` on the box.
+
+    Arguments: `model`, a `Transformer` or its folder, or an encoder of PyTorch: an `nn.Module`, or the path of a
+    safetensors file with its state dict. What such a file does not say, `heads`, `activation`, `norm_first`,
+    `norm_epsilon`, `read` and `causal` say (`model.from_torch`). All others as for `build`.
+
+    >>> run = build("sin(x1)", on="[0, 2*pi]", eps=0.05, method="ridge")
+    >>> prove(run.model, "sin(x1)", on="[0, 2*pi]", eps=0.05).certified
+    True
+    """
+    if isinstance(model, str | Path):
         refuse_own_input(out, model)
-    network = model if isinstance(model, Transformer) else load_model(model)
-    axes, tokens = parse_domain(on).dimension, network.config.tokens
+    reading = {
+        "heads": heads,
+        "activation": activation,
+        "norm_first": norm_first,
+        "norm_epsilon": norm_epsilon,
+        "read": read,
+        "causal": causal,
+    }
+    axes = parse_domain(on).dimension
+    network = network_of(model, axes, reading)
+    tokens = network.config.tokens
     wanted = read_any(target, on, tokens if axes % tokens == 0 else None)
     job = Job(wanted, eps, "given", Options(**options), progress)
     network = checked_network(network, job.target)
@@ -129,9 +155,18 @@ def prove(
     return job.run(out, force, keep, lambda: Choice([given]))
 
 
-def checked_network(model: Transformer | str | Path, target: Target | Teacher) -> Transformer:
+def network_of(model: Any, axes: int, reading: Mapping[str, Any]) -> Transformer:
+    """The transformer that the user names, of which a box with `axes` axes is asked; `reading` is for `from_torch`."""
+    if not isinstance(model, Transformer) and (is_state_file(model) or not isinstance(model, str | Path)):
+        return from_torch(model, inputs=axes, **reading)
+    for name, value in reading.items():
+        if value is not None:
+            raise BadInput(f"{name} is for the state dict of an encoder of PyTorch; this transformer says it itself")
+    return model if isinstance(model, Transformer) else load_model(model)
+
+
+def checked_network(network: Transformer, target: Target | Teacher) -> Transformer:
     """The transformer, if it reads and writes what the target does."""
-    network = model if isinstance(model, Transformer) else load_model(model)
     config, axes = network.config, target.domain.dimension
     if config.input.kind != "continuous":
         raise BadInput("prove needs a transformer with continuous inputs; this one reads token ids")

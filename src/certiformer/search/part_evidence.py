@@ -5,20 +5,22 @@ Each function appends the trees it found and returns whether there is one.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 
-from certiformer.checker.rules import sum as sum_rule
 from certiformer.kernel.balls import ball, decimal
-from certiformer.kernel.certificate import Boxes, Sum
+from certiformer.kernel.certificate import Boxes
 from certiformer.kernel.cover import LEAF, root
 from certiformer.kernel.numbers import decimal_text
 from certiformer.kernel.problem import Problem, error_upper
 from certiformer.kernel.refusal import Refused
+from certiformer.kernel.split import split
 from certiformer.search.box_evidence import ROOM
 from certiformer.search.case import Case, Evidence, Progress, Tree, raise_lower, tight_goal
 from certiformer.search.ridge_proof import prove_by_ridges
+from certiformer.search.split_proposal import by_groups
 from certiformer.search.unit_proof import UnitProof
 from certiformer.target import Program
 from certiformer.verify import Budget, Falsifier, FloatDomain, search
@@ -92,7 +94,8 @@ def by_units(case: Case, found: Evidence, falsifier: Falsifier, progress: Progre
 def by_sum(case: Case, found: Evidence) -> bool:
     """Group by group, in the checker's own arithmetic; True when a tree was found."""
     try:
-        problems, spent = sum_rule.split(case.problem)
+        node, _ = by_groups(case.problem)
+        problems, spent = split(node, case.problem)
     except Refused as refusal:
         if case.options.rule == "sum":
             found.reasons.append(str(refusal))
@@ -121,7 +124,7 @@ def by_sum(case: Case, found: Evidence) -> bool:
     if total > case.epsilon:
         found.reasons.append(f"the terms of the sum add up to {float(total):.6g}")
         return False
-    found.trees.append(Tree(Sum(decimal_text(total, up=True), tuple(children)), leaves, total))
+    found.trees.append(Tree(replace(node, bound=decimal_text(total, up=True), children=tuple(children)), leaves, total))
     return True
 
 

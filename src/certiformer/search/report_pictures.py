@@ -18,12 +18,12 @@ from jaxtyping import Float
 
 from certiformer.artifact import Artifact
 from certiformer.kernel.balls import BallDomain, working_precision
-from certiformer.kernel.certificate import Boxes, Node, Outputs, Split, Sum, Triangle
+from certiformer.kernel.certificate import Boxes, Node, Outputs, Split, Triangle
 from certiformer.kernel.cover import LEAF, subtree_ends
 from certiformer.kernel.numbers import decimal_text
 from certiformer.model import Transformer
 from certiformer.search.request import teacher_model
-from certiformer.target import Domain, Program, Target, Teacher, additive_split, parse_epsilon
+from certiformer.target import Domain, Program, Target, Teacher, parse_epsilon
 from certiformer.target.floating import as_jax
 from certiformer.verify import FloatDomain
 
@@ -191,7 +191,7 @@ class Part(NamedTuple):
 
 
 def parts(node: Node | None, program: Program | None, axes: list[Axis], at: list[float]) -> Iterator[Part]:
-    """Every box proof of a tree; a sum has its own variables in each part, a sum of ridges its own directions."""
+    """Every box proof of a tree; a split has its own variables or directions in each part."""
     if isinstance(node, Boxes):
         yield Part(node, axes, at)
     elif isinstance(node, Triangle):
@@ -199,9 +199,6 @@ def parts(node: Node | None, program: Program | None, axes: list[Axis], at: list
         yield from parts(node.children[1], program, axes, at)
     elif program is None:
         return  # a teacher is not written as a sum of anything
-    elif isinstance(node, Sum):
-        for child, (group, part) in zip(node.children, additive_split(program, 0) or [], strict=False):
-            yield from parts(child, part, [axes[i] for i in group], [at[i] for i in group])
     elif isinstance(node, Outputs):
         for output, child in enumerate(node.children):
             yield from parts(child, program.select(output), axes, at)

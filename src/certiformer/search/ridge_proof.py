@@ -16,7 +16,6 @@ from flint import arb
 from scipy.optimize import linprog
 
 from certiformer.axioms.piecewise_linear import largest_gap
-from certiformer.checker.ridge_program import as_ridges
 from certiformer.construct.program_values import as_numpy
 from certiformer.kernel.balls import ZERO, ball, decimal
 from certiformer.kernel.certificate import Boxes, Node, Outputs, Split, Theorem, Triangle
@@ -78,7 +77,7 @@ def _one_output(
     right = problem.right
     if through is None or (isinstance(right, ProgramFunction) and ridge_split(right.program) is not None):
         return _sum_of_ridges(problem, budget, leaves)
-    middle = as_ridges(through)
+    middle = ProgramFunction(through)
     first = _sum_of_ridges(Problem(problem.left, middle, problem.domain), budget, leaves)
     if limit is None or first.upper >= limit:
         raise Refused(f"the pieces alone leave an error of {float(first.upper):.6g}")

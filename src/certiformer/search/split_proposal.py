@@ -18,7 +18,7 @@ from certiformer.kernel.certificate import Split
 from certiformer.kernel.problem import Problem, ProgramFunction
 from certiformer.kernel.refusal import Refused
 from certiformer.kernel.split import split
-from certiformer.kernel.units import Unit, Units, units_of
+from certiformer.kernel.units import Unit, UnitSum, units_of
 from certiformer.target import Builder, Program, additive_split, fold
 
 Direction = tuple[int, ...]
@@ -43,6 +43,10 @@ def propose(
     read = units_of(problem.left, problem.domain)
     units: list[list[list]] = [[] for _ in pieces]
     for number, unit in enumerate(read.units):
+        if read.kind == "softmax":
+            for place in _lines(number, read, pieces):
+                units[place].append([number, *(written(x) for x in _along(unit, pieces[place]))])
+            continue
         place, along = _nearest(unit, pieces, box)
         units[place].append([number, *map(written, along)])
     constant = _constant(read, linear, pieces, slopes, box)
@@ -66,7 +70,7 @@ def by_groups(problem: Problem) -> tuple[Split, list[tuple[int, ...]]]:
         raise Refused("the rule sum needs a target program with one output")
     groups = additive_split(right.program, 0) or [_variables_alone(right.program)]
     read = units_of(problem.left, problem.domain)
-    if read.kind not in ("relu", "gelu", "identity"):
+    if read.kind not in ("relu", "gelu", "identity", "softmax"):
         raise Refused("the sum rule needs a product grid of prototypes, or a feed-forward part of relu or gelu units")
     dimension = problem.domain.dimension
     pieces = [
@@ -101,16 +105,28 @@ def _variables_alone(program: Program) -> tuple[tuple[int, ...], Program]:
     return variables, build.program(len(variables), fold(program, inputs, build))
 
 
+def _along(unit: Unit, piece: Piece) -> list[arb]:
+    """The slopes of a unit along the directions, read off the largest entries: exact for true multiples."""
+    axes = [max(range(len(direction)), key=lambda i: abs(direction[i])) for direction in piece.directions]
+    return [(unit.slope[i] / direction[i]).mid() for i, direction in zip(axes, piece.directions, strict=True)]
+
+
+def _lines(number: int, read: UnitSum, pieces: Sequence[Piece]) -> list[int]:
+    """The pieces for which a prototype lies on the grid line through prototype 0: all other slopes are the same, nearly."""
+
+    def others(unit: Unit, place: int) -> list[str]:
+        slopes = [x for k, piece in enumerate(pieces) if k != place for x in _along(unit, piece)]
+        return [f"{float(x):.11e}" for x in slopes]
+
+    corner, unit = read.units[0], read.units[number]
+    return [place for place in range(len(pieces)) if others(unit, place) == others(corner, place)]
+
+
 def _nearest(unit: Unit, pieces: Sequence[Piece], box: Box) -> tuple[int, list[arb]]:
     """The piece whose directions come nearest to the slope of a unit, and its slopes along them."""
     best: tuple[arb, int, list[arb]] | None = None
     for place, piece in enumerate(pieces):
-        along = []
-        for (
-            direction
-        ) in piece.directions:  # read off the largest entry: exact for a true multiple, and for unit vectors
-            axis = max(range(len(direction)), key=lambda i: abs(direction[i]))
-            along.append((unit.slope[axis] / direction[axis]).mid())
+        along = _along(unit, piece)
         distance = ZERO
         for j, (slope, r) in enumerate(zip(unit.slope, box.radius, strict=True)):
             moved = sum((t * direction[j] for t, direction in zip(along, piece.directions, strict=True)), ZERO)
@@ -122,7 +138,7 @@ def _nearest(unit: Unit, pieces: Sequence[Piece], box: Box) -> tuple[int, list[a
     return best[1], best[2]
 
 
-def _constant(read: Units, linear: Sequence[Fraction], pieces: Sequence[Piece], slopes, box: Box) -> arb:
+def _constant(read: UnitSum, linear: Sequence[Fraction], pieces: Sequence[Piece], slopes, box: Box) -> arb:
     """What is left of the constant: the value of the affine part at x = 0."""
     total = read.constant
     for j, c in enumerate(box.centre):

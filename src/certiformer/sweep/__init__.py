@@ -1,7 +1,7 @@
 """Many jobs: in this process, on all cores, or on a Ray cluster; and the store where their results land.
 
-Names are imported when they are used: the store needs Apache Arrow, which the extra `rates` brings, and a study that is only
-listed does not.
+Names are imported when they are used: the store needs Apache Arrow, which the extra `rates` brings, and a study that is
+only listed does not.
 """
 
 from importlib import import_module

@@ -1,7 +1,7 @@
 """A program as an ordinary JAX function in float64, for searching and for pictures; never part of a proof.
 
 Its rounding is not controlled: constants are the nearest doubles and every operation is XLA's. Enclosures live in
-`certiformer.enclose`, proofs in `certiformer.checker`.
+`certiformer.enclose`, proofs in `certiformer.kernel`.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 """Reading one output as a sum of ridge functions: f(x) = linear . x + g1(p1 . x) + g2(p2 . x) + ...
 
-Like `split`, this is purely syntactic and exact, because the rule `ridges` of a certificate stands on it. The output is
+Like `split`, this is purely syntactic and exact; a step *split* of a certificate is written from it. The output is
 opened at its outermost sums. A term is a ridge when everything in it reaches the variables through rational affine
 expressions of one direction: `sin(x1 + 2*x2)**2` has the direction (1, 2), and so has every function of one variable its
 axis. A maximum or minimum of two affine expressions is opened by max(a, b) = b + max(a - b, 0).
 
 Directions are primitive integer vectors whose first nonzero entry is positive, so that equal directions are equal.
-Standard library only: the checker repeats the reading.
+Standard library only.
 """
 
 from __future__ import annotations

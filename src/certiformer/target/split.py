@@ -1,9 +1,9 @@
 """Splitting one output into a sum of terms in disjoint variables: f(x) = g1(x1) + g2(x2, x3) + ...
 
-This is what the `sum` rule of a certificate stands on, so the split is purely syntactic and exact: the output is opened
+A step *split* of a certificate is written from it. The split is purely syntactic and exact: the output is opened
 at its outermost additions, subtractions, negations and products or quotients with a rational constant; terms that share
 a variable are put together again; terms without a variable go to the first group.
-Standard library only: the checker repeats the split.
+Standard library only.
 """
 
 from __future__ import annotations

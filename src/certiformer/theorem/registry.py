@@ -74,7 +74,7 @@ def _hint(wanted: str, entries: list[Entry]) -> str:
     by_name = {entry.record.name: entry.record.id for entry in entries}
     by_id = {entry.record.id: entry.record.id for entry in entries}
     # Half a name with a slip in it is nearest to the beginning of the name as long as it.
-    by_beginning = {name[: len(wanted)]: identifier for name, identifier in by_name.items()}
+    by_beginning = {name[: len(wanted)]: identifier for name, identifier in by_name.items() if wanted}
     for known, cutoff in ((by_name | by_id, 0.5), (by_beginning, 0.7)):
         near = difflib.get_close_matches(wanted, known, n=1, cutoff=cutoff)
         if near:

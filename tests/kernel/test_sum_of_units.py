@@ -22,7 +22,7 @@ from certiformer.kernel.units import UnitSum
 from certiformer.model import Transformer
 from certiformer.search.split_proposal import by_groups
 from certiformer.target import parse_domain, parse_formula
-from checker.networks import network_of, point_box
+from kernel.networks import network_of, point_box
 from negative.forge import uniform_tree
 
 working_precision()
@@ -176,7 +176,7 @@ def test_trees_that_do_not_fit_are_refused(formula, count, match):
 
 
 def test_other_blocks_are_refused():
-    from checker.networks import tiny
+    from kernel.networks import tiny
 
     model = tiny(
         {

@@ -8,13 +8,13 @@ from dataclasses import replace
 import pytest
 from flint import arb
 
-from certiformer.checker.rules.perturbation import IdealHead, charge, registers_only
+from certiformer.axioms.perturbation import charge, registers_only
 from certiformer.kernel.affine_softmax import Head, Prototypes
 from certiformer.kernel.balls import BallDomain, working_precision
 from certiformer.kernel.refusal import Refused
 from certiformer.target import parse_domain
-from checker.networks import exact
-from checker.oracle import precisely
+from kernel.networks import exact
+from kernel.oracle import precisely
 
 working_precision()
 
@@ -63,7 +63,7 @@ def test_the_lemma_is_reached_by_two_points():
 DOMAIN = BallDomain(parse_domain("[-1,2]x[0,1]"))
 
 
-def random_pair(rng: random.Random, count: int, distance: float) -> tuple[Prototypes, IdealHead]:
+def random_pair(rng: random.Random, count: int, distance: float) -> tuple[Prototypes, Head]:
     """A stored head and an ideal one that differ by about `distance` in every number, and some affine part."""
 
     def near(row: list[arb]) -> list[arb]:
@@ -75,7 +75,7 @@ def random_pair(rng: random.Random, count: int, distance: float) -> tuple[Protot
     stored = Head([near(row) for row in slopes], near(offsets), [near(row) for row in values])
     weight = [near([arb(0), arb(0)]) for _ in range(2)]
     left = Prototypes(2, 2, count, [stored], weight, near([arb(0), arb(0)]), [arb(0), arb(0)])
-    return left, IdealHead(slopes, offsets, values)
+    return left, Head(slopes, offsets, values)
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -85,7 +85,7 @@ def test_the_charge_bounds_the_distance_of_the_two_functions(seed):
         left, ideal = random_pair(rng, rng.randrange(1, 9), distance)
         charges = charge(left, ideal, DOMAIN)
         zero = [[arb(0)] * 2] * 2
-        wanted = Prototypes(2, 2, left.registers, [Head(**vars(ideal))], zero, [arb(0)] * 2, [arb(0)] * 2)
+        wanted = Prototypes(2, 2, left.registers, [ideal], zero, [arb(0)] * 2, [arb(0)] * 2)
         for _ in range(10):
             point = [arb(rng.choice([-1.0, 2.0, rng.uniform(-1, 2)])), arb(rng.choice([0.0, 1.0, rng.uniform(0, 1)]))]
             for a, b, bound in zip(exact(left, point), exact(wanted, point), charges, strict=True):
@@ -102,7 +102,7 @@ def test_the_charge_is_nearly_reached_when_only_slopes_differ():
     moves from 1/2 to 0.731, by 0.231 (for equality one weight would have to be 0.378 at first).
     """
     domain, d = BallDomain(parse_domain("[-1,1]")), arb(0.5)
-    ideal = IdealHead([[arb(0)], [arb(0)]], [arb(0), arb(0)], [[arb(0)], [arb(1)]])
+    ideal = Head([[arb(0)], [arb(0)]], [arb(0), arb(0)], [[arb(0)], [arb(1)]])
     head = Head([[d], [-d]], ideal.offsets, ideal.values)
     left = Prototypes(1, 1, 2, [head], [[arb(0)]], [arb(0)], [arb(0)])
     (bound,) = charge(left, ideal, domain)
@@ -138,8 +138,8 @@ def test_every_part_of_the_stored_transformer_is_charged(part):
 
 def test_another_number_of_prototypes_is_refused():
     left, ideal = random_pair(random.Random(3), 6, 0.0)
-    fewer = IdealHead(ideal.slopes[:5], ideal.offsets[:5], ideal.values[:5])
-    with pytest.raises(Refused, match="has 6 prototypes, the theorem speaks of 5"):
+    fewer = Head(ideal.slopes[:5], ideal.offsets[:5], ideal.values[:5])
+    with pytest.raises(Refused, match="over 6 prototypes is compared with one over 5"):
         charge(left, fewer, DOMAIN)
 
 

@@ -11,7 +11,7 @@ from certiformer.kernel.network import Network
 from certiformer.kernel.weights import read_model
 from certiformer.model import Attention, Block, Config, Heads, Input, Readout, Transformer, tensor_specs
 from certiformer.model.store import tensors_to_bytes
-from checker.oracle import precisely
+from kernel.oracle import precisely
 
 
 def network_of(model: Transformer) -> Network:

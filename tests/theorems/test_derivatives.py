@@ -13,7 +13,7 @@ from certiformer.axioms.derivatives import TaylorBounds, series
 from certiformer.kernel.balls import BallDomain, Box, hull, working_precision
 from certiformer.kernel.taylor import table
 from certiformer.target import Program, parse_domain, parse_formula
-from checker.oracle import point_of, precisely, random_box, values
+from kernel.oracle import point_of, precisely, random_box, values
 
 working_precision()
 

@@ -10,8 +10,8 @@ from flint import arb
 from certiformer.axioms.jets import DerivativeBounds, jets
 from certiformer.kernel.balls import BallDomain, Box, hull, working_precision
 from certiformer.target import Program, parse_domain, parse_formula
-from checker.oracle import point_of, precisely, random_box, values
-from checker.programs import random_program
+from kernel.oracle import point_of, precisely, random_box, values
+from kernel.programs import random_program
 
 working_precision()
 

@@ -10,7 +10,7 @@ from flint import arb, fmpq
 from certiformer.axioms.lattice import SHARPNESS, first_order_moment, moments
 from certiformer.kernel.balls import working_precision
 from certiformer.kernel.refusal import Refused
-from checker.oracle import precisely
+from kernel.oracle import precisely
 
 working_precision()
 
