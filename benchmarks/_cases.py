@@ -188,7 +188,7 @@ def checked(folder: Path, run) -> tuple[float | None, str]:
     seconds = time.perf_counter() - began
     if not verdict.accepted:
         return None, verdict.reason or run.certificate.reason
-    leaves = run.leaves.count(255)
+    leaves = run.subject.leaves.count(255)
     speed = f"; {leaves:,} leaves, {leaves / seconds:,.0f} leaves/s" if leaves else ""
     return seconds, f"error in [{verdict.lower}, {verdict.upper}]{speed}"
 

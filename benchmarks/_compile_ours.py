@@ -39,7 +39,7 @@ def compile_seconds(case: Case, dtype: str) -> dict[str, float]:
 
 def figures(case: Case) -> dict[str, Any]:
     """Size, certificate, agreement with the interpreter, and, where it is compared, the speed of the forward pass."""
-    from certiformer.compiled import compile as certified
+    from certiformer.api.compiling import compile as certified
 
     program = catalogue()[case.name].make()
     try:
@@ -48,9 +48,9 @@ def figures(case: Case) -> dict[str, Any]:
     except Exception as error:  # the size is of interest even so
         made, why = certified(program, case.vocab, case.length, certified=False), sentence(error)
     row: dict[str, Any] = {"dtype": made.dtype, "certified": made.certified, "margin": why}
-    row |= {"check": made.certificate.seconds.get("check"), "width": made.config.width}
+    row |= {"check": made.certificate.seconds.get("check"), "width": made.subject.config.width}
     row |= {"parameters": made.model.parameter_count(), "nonzero": made.model.nonzero_count()}
-    row |= {"layers": len(made.config.blocks), **agreement(case, made, program)}
+    row |= {"layers": len(made.subject.config.blocks), **agreement(case, made.subject, program)}
     return row | ({"jitted": sequences_per_second(case, made)} if case.forward else {})
 
 

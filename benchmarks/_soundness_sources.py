@@ -16,7 +16,7 @@ Tried = tuple[dict[str, bytes], bool, str]
 
 
 def _certified(rule: str, files: dict[str, bytes], kind: str, rng: random.Random) -> Tried:
-    from certiformer.compiler.folder import computation_certificate
+    from certiformer.compiler.computation import computation_certificate
 
     certificate = computation_certificate(rule, files)
     files = {**files, "certificate.json": certificate.to_bytes()}
@@ -25,15 +25,14 @@ def _certified(rule: str, files: dict[str, bytes], kind: str, rng: random.Random
 
 
 def automaton(rng: random.Random) -> Tried:
-    from certiformer.compiler.automata import Automaton, compile_automaton
-    from certiformer.compiler.automata.store import automaton_files
+    from certiformer.compiler.automata import Automaton, word_reader
 
     symbols, states = "abc"[: rng.randint(1, 3)], [f"q{i}" for i in range(rng.randint(1, 4))]
     rows = tuple((q, a, rng.choice(states)) for q in states for a in symbols)
     accepting = tuple(rng.sample(states, rng.randint(0, len(states))))
     drawn = Automaton(tuple(symbols), tuple(states), rng.choice(states), accepting, rows)
     form, length = rng.choice(("looped", "chain-of-thought", "log-depth")), rng.randint(1, 4)
-    files = automaton_files(compile_automaton(drawn, length, form, rng.choice(("float64", "float32", "bfloat16"))))
+    files = word_reader(drawn, length, form, rng.choice(("float64", "float32", "bfloat16"))).files()
     name = {"looped": "automaton-looped", "chain-of-thought": "automaton-thought", "log-depth": "automaton-log-depth"}[
         form
     ]
@@ -41,8 +40,7 @@ def automaton(rng: random.Random) -> Tried:
 
 
 def machine(rng: random.Random) -> Tried:
-    from certiformer.compiler.machines import ChainOfThought, EncoderDecoder, compile_machine
-    from certiformer.compiler.machines.store import machine_files
+    from certiformer.compiler.machines import ChainOfThought, EncoderDecoder, machine_loop
     from certiformer.kernel.meanings.machine import Machine
 
     symbols, working = "012"[: rng.choice((2, 2, 3))], [f"q{i}" for i in range(rng.choice((1, 1, 2, 2, 3)))]
@@ -54,7 +52,7 @@ def machine(rng: random.Random) -> Tried:
     drawn = Machine(tuple(symbols), states, ("H",), rows, "halt")
     form = rng.choice(("looped", "thought", "encoder"))
     if form == "looped":
-        files = machine_files(compile_machine(drawn, rng.choice((3, 4, 5, 8)), rng.choice(("float64", "float32"))))
+        files = machine_loop(drawn, rng.choice((3, 4, 5, 8)), rng.choice(("float64", "float32"))).files()
         return _certified("looped_machine", files, "machine-looped", rng)
     maker = ChainOfThought if form == "thought" else EncoderDecoder
     rule = "chain_of_thought_machine" if form == "thought" else "encoder_decoder_machine"
@@ -62,7 +60,7 @@ def machine(rng: random.Random) -> Tried:
 
 
 def circuit(rng: random.Random) -> Tried:
-    from certiformer.compiler.circuits import Gate, Gates, compile_circuit
+    from certiformer.compiler.circuits import Gate, Gates, gate_writer
 
     signals = [f"x{i}" for i in range(rng.randint(1, 4))]
     inputs, gates = tuple(signals), []
@@ -72,12 +70,12 @@ def circuit(rng: random.Random) -> Tried:
         signals.append(f"g{i}")
     drawn = Gates(inputs, tuple(gates), (rng.choice(signals),))
     return _certified(
-        "chain_of_thought_circuit", compile_circuit(drawn, rng.choice(("float64", "float32"))).files(), "circuit", rng
+        "chain_of_thought_circuit", gate_writer(drawn, rng.choice(("float64", "float32"))).files(), "circuit", rng
     )
 
 
 def learner(rng: random.Random) -> Tried:
-    from certiformer.compiler.incontext import Request, compile_learner, describe
+    from certiformer.compiler.incontext import Request, context_learner, describe
 
     word = rng.choice(("gd", "ridge", "relu", "lasso", "select"))
     strength = f"{rng.choice((0.1, 0.25, 0.5, 1, 2))}" if word != "gd" else None
@@ -86,7 +84,7 @@ def learner(rng: random.Random) -> Tried:
     rows = rng.randint(4, 5) if word == "select" else rng.randint(1, 4)
     request = Request(learner=word, features=1, rows=rows, strength=strength, step=step, layers=rng.randint(1, 4))
     drawn = describe(request)
-    files = compile_learner(drawn).files()
+    files = context_learner(drawn).files()
     return _certified(drawn.rule, files, f"learner-{word}", rng)
 
 
@@ -197,7 +195,7 @@ def meaning(tree: tuple, xs: list) -> list:
 
 
 def rasp_program(rng: random.Random) -> Tried:
-    from certiformer.compiled import compile as compile_program
+    from certiformer.api.compiling import compile as compile_program
 
     vocabulary = rng.choice(((0, 1), (0, 1, 2), (1, 2), (False, 1, 2), (-1, 2), (True, 2, 0)))
     tree = draw_tree(rng, rng.choice((1, 1, 2, 2, 2, 3)) if rng.random() < 0.95 else 4)

@@ -33,7 +33,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from certiformer.compiler.machines import CompiledMachine, compile_machine, simulate
+from certiformer.compiler.machines import LoopedMachine, machine_loop, simulate
 from certiformer.compiler.machines.examples import busy_beaver
 from certiformer.compiler.machines.layout import start_tokens
 from certiformer.compiler.machines.passes import Tape, first_tape, near_pass, run_passes
@@ -59,7 +59,7 @@ def main(arguments: list[str] | None = None) -> int:
     device = jax.devices()[0]
     facts: dict[str, Any] = {"device": f"{device.platform} {device.device_kind}", "jax": jax.__version__}
     facts |= {"cells": chosen.tape, "dtype": chosen.dtype}
-    compiled = compile_machine(busy_beaver(5), chosen.tape, chosen.dtype)
+    compiled = machine_loop(busy_beaver(5), chosen.tape, chosen.dtype)
     facts |= {"width": compiled.config.width, "hidden": compiled.config.blocks[0].ffn.width}
     facts["cached"] = cached(compiled, chosen.steps)
     facts["near"] = near(compiled, chosen.near_steps)
@@ -68,7 +68,7 @@ def main(arguments: list[str] | None = None) -> int:
     return 0 if right else 1
 
 
-def cached(compiled: CompiledMachine, steps: int) -> dict[str, Any]:
+def cached(compiled: LoopedMachine, steps: int) -> dict[str, Any]:
     """The run by windows; both compilations and look-ups are part of the time."""
     began = time.perf_counter()
     result, effort = run_cached(compiled, (), steps)
@@ -79,7 +79,7 @@ def cached(compiled: CompiledMachine, steps: int) -> dict[str, Any]:
     return {**found, "right": is_right(result.halted, result.steps, result.ones)}
 
 
-def near(compiled: CompiledMachine, steps: int) -> dict[str, Any]:
+def near(compiled: LoopedMachine, steps: int) -> dict[str, Any]:
     """Every step as a pass near the head, in chunks; the first chunk, which compiles, is made twice and timed once."""
     layout = compiled.layout
     with jax.enable_x64(compiled.config.dtype == "float64"):
@@ -109,13 +109,13 @@ def near(compiled: CompiledMachine, steps: int) -> dict[str, Any]:
     return {**found, "right": deviation == 0.0 and is_right(halted, made, ones)}
 
 
-def chunk(compiled: CompiledMachine, tensors: dict[str, Any], tape: Tape, passes: int) -> Tape:
+def chunk(compiled: LoopedMachine, tensors: dict[str, Any], tape: Tape, passes: int) -> Tape:
     """`passes` passes, no test between them: a machine that has stopped stays as it is."""
     advance = partial(near_pass, compiled.config, compiled.layout, tensors)
     return jax.lax.fori_loop(0, passes, lambda _, now: advance(now), tape)
 
 
-def stopped(compiled: CompiledMachine, stops: jax.Array, tape: Tape) -> jax.Array:
+def stopped(compiled: LoopedMachine, stops: jax.Array, tape: Tape) -> jax.Array:
     """Whether the head is on a pair where the machine stops, or would have to leave the tape."""
     row = tape.stream[tape.head]
     return jnp.any((row[compiled.layout.pairs] > 0.5) & stops) | (row[compiled.layout.off] > 0.5)

@@ -1,14 +1,15 @@
 """certiformer: transformers with mathematical guarantees.
 
 >>> import certiformer
->>> run = certiformer.build("sin(x1)", on="[0, 2*pi]", eps=0.05)
->>> run.certified
-True
+>>> artifact = certiformer.build("sin(x1)", on="[0, 2*pi]", eps=0.05)
+>>> artifact.certified, artifact.check().accepted
+(True, True)
 
-`build` and `prove` return a `Run`, `compile` a `CompiledProgram`; `load` opens the folder of either, and `check` is the
-checker; `size` says how large a transformer for a class of functions must be. Everything is imported on first use, so that
-`import certiformer` alone is fast and runs no code but its own (see `certiformer.isolation`; hence no `__future__` and
-no `typing` here).
+The functions are the verbs of the command line, with the same names and defaults. `build`, `prove`, `compile` and its kinds
+return an `Artifact`; `load` opens the folder of one, `check` asks the checker about a folder or an artifact. `audit`,
+`export`, `rates`, `theorem` and `train` are functions and packages at once. Everything is imported on first use, so that
+`import certiformer` alone is fast and runs no code but its own (see `certiformer.isolation`; hence no `__future__` and no
+`typing` here).
 """
 
 from certiformer._version import __version__ as __version__
@@ -16,79 +17,108 @@ from certiformer.errors import BadInput as BadInput
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from certiformer.compiled import CompiledProgram as CompiledProgram
-    from certiformer.compiled import compile as compile  # noqa: A004
+    from certiformer import rasp as rasp
+    from certiformer.api.auditing import audit as audit
+    from certiformer.api.building import build as build
+    from certiformer.api.building import prove as prove
+    from certiformer.api.compiling import compile as compile  # noqa: A004
+    from certiformer.api.compiling import compile_automaton as compile_automaton
+    from certiformer.api.compiling import compile_circuit as compile_circuit
+    from certiformer.api.compiling import compile_incontext as compile_incontext
+    from certiformer.api.compiling import compile_machine as compile_machine
+    from certiformer.api.exporting import export as export
+    from certiformer.api.folders import check as check
+    from certiformer.api.folders import load as load
+    from certiformer.api.folders import run as run
+    from certiformer.api.folders import show as show
+    from certiformer.api.studies import rates as rates
+    from certiformer.api.studies import size as size
+    from certiformer.api.studies import theorem as theorem
+    from certiformer.artifact import Artifact as Artifact
     from certiformer.curves import Curve as Curve
     from certiformer.curves import curve as curve
     from certiformer.kernel.certificate import Certificate as Certificate
     from certiformer.kernel.certificate import Outcome as Outcome
     from certiformer.kernel.check import Verdict as Verdict
-    from certiformer.kernel.check import check as check
     from certiformer.model import Transformer as Transformer
     from certiformer.model.from_torch import from_torch as from_torch
-    from certiformer.search import Run as Run
-    from certiformer.search import build as build
-    from certiformer.search import prove as prove
-    from certiformer.sizes import size as size
+    from certiformer.train import train as train
 
-_HOMES = {
-    "Certificate": "kernel.certificate",
-    "Outcome": "kernel.certificate",
-    "Verdict": "kernel.check",
-    "check": "kernel.check",
-    "CompiledProgram": "compiled",
-    "compile": "compiled",
-    "Transformer": "model",
-    "from_torch": "model.from_torch",
-    "Curve": "curves",
+# Functions whose errors speak of arguments, by the module that they are in.
+_FUNCTIONS = {
+    "build": "api.building",
+    "check": "api.folders",
+    "compile": "api.compiling",
+    "compile_automaton": "api.compiling",
+    "compile_circuit": "api.compiling",
+    "compile_incontext": "api.compiling",
+    "compile_machine": "api.compiling",
     "curve": "curves",
-    "Run": "search",
-    "build": "search",
-    "prove": "search",
-    "size": "sizes",
+    "from_torch": "model.from_torch",
+    "load": "api.folders",
+    "prove": "api.building",
+    "run": "api.folders",
+    "show": "api.folders",
+    "size": "api.studies",
 }
+_CLASSES = {
+    "Artifact": "artifact",
+    "Certificate": "kernel.certificate",
+    "Curve": "curves",
+    "Outcome": "kernel.certificate",
+    "Transformer": "model",
+    "Verdict": "kernel.check",
+}
+# Packages; all but `rasp` can be called as the verb of their name.
+_PACKAGES = ("audit", "export", "rasp", "rates", "theorem", "train")
 
 __all__ = [
+    "Artifact",
     "BadInput",
     "Certificate",
-    "CompiledProgram",
     "Curve",
     "Outcome",
-    "Run",
     "Transformer",
     "Verdict",
     "__version__",
+    "audit",
     "build",
     "check",
     "compile",
+    "compile_automaton",
+    "compile_circuit",
+    "compile_incontext",
+    "compile_machine",
     "curve",
+    "export",
     "from_torch",
     "load",
     "prove",
+    "rasp",
+    "rates",
+    "run",
+    "show",
     "size",
+    "theorem",
+    "train",
 ]
 
 
-def load(directory: "str | Path") -> "Run | CompiledProgram":
-    """Open a run folder, or that of a compiled program. Reads only: what the certificate says is not re-checked here,
-    `check` does that."""
-    from certiformer.kernel.certificate import read_certificate
-    from certiformer.kernel.files import PROGRAM
-
-    if read_certificate(directory).subject == PROGRAM:
-        from certiformer.compiled import load_compiled
-
-        return load_compiled(directory)
-    from certiformer.search import load_run
-
-    return load_run(directory)
-
-
 def __getattr__(name: str) -> object:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'certiformer' has no attribute {name!r}")
     from importlib import import_module
 
-    return getattr(import_module(f"certiformer.{_HOMES[name]}"), name)
+    if name in _PACKAGES:
+        return import_module(f"certiformer.{name}")
+    if name in _CLASSES:
+        return getattr(import_module(f"certiformer.{_CLASSES[name]}"), name)
+    if name not in _FUNCTIONS:
+        raise AttributeError(f"module 'certiformer' has no attribute {name!r}")
+    from certiformer.arguments import in_python
+
+    function = in_python(getattr(import_module(f"certiformer.{_FUNCTIONS[name]}"), name))
+    globals()[name] = function
+    return function
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -14,13 +14,15 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, Literal
 
+from certiformer.api.building import Box, Method, Rule, box_text, build
+from certiformer.api.folders import load
+from certiformer.artifact import Artifact
 from certiformer.disk import Workplace, names_in, write_atomically
 from certiformer.errors import BadInput, MissingExtra
 from certiformer.kernel.certificate import Outcome
 from certiformer.kernel.check import check
 from certiformer.kernel.files import CERTIFICATE, MODEL, digest, parse_json, read_bytes
 from certiformer.report.curve_files import curve_files
-from certiformer.search import Options, Run, build, load_run
 from certiformer.search.case import Progress
 from certiformer.search.request import read_any, read_epsilon
 from certiformer.target import any_target_to_text
@@ -91,47 +93,63 @@ class Curve:
 def curve(
     target: str | Callable[..., Any],
     *,
-    on: str,
+    on: Box,
     eps: Sequence[str | float] | str,
-    out: str | Path | None = None,
-    force: bool = False,
-    method: str = "auto",
+    method: Method = "auto",
     objective: Literal["parameters", "heads", "time"] = "parameters",
     fit_seconds: float = 30.0,
+    rule: Rule = "auto",
+    boxes: int = 2_000_000,
+    seconds: float = 600.0,
+    quality: float = 0.1,
+    order: int | None = None,
+    seed: int = 0,
+    dtype: Literal["float64", "float32", "bfloat16"] | None = None,
+    workers: int | None = None,
+    out: str | Path | None = None,
+    force: bool = False,
     progress: Progress | None = None,
-    **options: Any,
 ) -> Curve:
     """Build `target` on the box `on` for each tolerance of `eps`, and say how large each transformer is and how close.
 
-    Arguments: `eps`, several tolerances as a list or as text (`"0.1,0.03,0.01"`); `out`, a folder for one run folder a
-    tolerance and `curve.svg`, `.pdf`, `.csv`, `.tex`, written anew after each of them, so that an interrupted call goes on
-    (by default nothing stays on disk); `force`, to build again what is there; all others as for `build`.
+    **Arguments:**
 
-    >>> drawn = curve("sin(x1)", on="[0, 2*pi]", eps=[0.3, 0.1], method="ridge")
+    - `target`: a formula in x1, ..., xD, a function written in jax.numpy, or its `"file.py:name"`.
+    - `on`: the box, as for `build`.
+    - `eps`: several tolerances, as a list or as text: `"0.1,0.03,0.01"`.
+    - `out`: a folder for one run folder a tolerance and `curve.svg`, `.pdf`, `.csv`, `.tex`, written anew after each of
+      them, so that an interrupted call goes on (default: nothing stays on disk).
+    - `force`: build again what is there.
+    - `method`, `objective`, `fit_seconds`, `rule`, `boxes`, `seconds`, `quality`, `order`, `seed`, `dtype`, `workers`,
+      `progress`: as for `build`, for each tolerance.
+
+    >>> import certiformer
+    >>> drawn = certiformer.curve("sin(x1)", on="[0, 2*pi]", eps=[0.3, 0.1], method="ridge")
     >>> [(point.epsilon, point.certified, point.nonzero) for point in drawn.points]
     [('0.3', True, 10), ('0.1', True, 16)]
     """
     tolerances = _tolerances(eps)
-    wanted = read_any(target, on)
-    arguments = {"method": method, "objective": objective, "fit_seconds": fit_seconds, **asdict(Options(**options))}
-    if arguments["level"] != 2:
-        raise BadInput("a curve has proved errors only: level is 2")
+    box = box_text(on)
+    wanted = read_any(target, box)
+    arguments: dict[str, Any] = {"method": method, "objective": objective, "fit_seconds": fit_seconds, "rule": rule}
+    arguments |= {"boxes": boxes, "seconds": seconds, "quality": quality, "order": order, "seed": seed, "dtype": dtype}
+    arguments["workers"] = workers
     request = {
         "target": digest(any_target_to_text(wanted).encode()),
         **{name: value for name, value in arguments.items() if name not in ("boxes", "seconds", "workers")},
     }
-    run = _Curve(target, wanted, on, arguments, progress or (lambda stage, done, total, note: None))
+    run = _Curve(target, wanted, box, arguments, progress or (lambda stage, done, total, note: None))
     if out is None:
-        return Curve(wanted.source, on, tuple(run.points(tolerances, None, False)))
+        return Curve(wanted.source, box, tuple(run.points(tolerances, None, False)))
     folder = Path(out)
     with Workplace(folder):
         _require_place(folder, request, force)
         folder.mkdir(exist_ok=True)
         points: list[Point] = []
-        drawn = Curve(wanted.source, on, (), folder)
+        drawn = Curve(wanted.source, box, (), folder)
         for point in run.points(tolerances, folder, force):
             points.append(point)
-            drawn = _written(Curve(wanted.source, on, tuple(points), folder), request)
+            drawn = _written(Curve(wanted.source, box, tuple(points), folder), request)
         return drawn
 
 
@@ -168,19 +186,22 @@ class _Curve:
 
         return say
 
-    def _kept(self, place: Path, text: str) -> Run | None:
+    def _kept(self, place: Path, text: str) -> Artifact | None:
         """An earlier run of this tolerance, if the checker accepts it now."""
         if not (place / CERTIFICATE).is_file():
             return None
-        run = load_run(place)
-        same = any_target_to_text(run.target) == any_target_to_text(self.wanted) and run.certificate.epsilon == text
+        run = load(place)
+        same = (
+            any_target_to_text(run.subject.target) == any_target_to_text(self.wanted)
+            and run.certificate.epsilon == text
+        )
         if not same or run.outcome is not Outcome.PROVED:
             return None
         self.progress("check", 0, None, f"checking {place}")
         return run if check(place, workers=self.arguments["workers"]).accepted else None
 
 
-def _point(run: Run, text: str, place: Path | None) -> Point:
+def _point(run: Artifact, text: str, place: Path | None) -> Point:
     facts, certificate = run.summary(), run.certificate
     proved = run.outcome is Outcome.PROVED and run.level == 2  # by the checker, at once or in `_kept`
     return Point(

@@ -180,7 +180,7 @@ def test_inputs_contain_what_a_program_is_meant_for(module, name):
 
 
 def test_our_side_is_certified_and_notices_a_wrong_transformer(module):
-    from certiformer.compiled import compile as compile_certified
+    from certiformer.api.compiling import compile as compile_certified
 
     ours = module("_compile_ours")
     case = module("_compile_cases").Case("shift", 8, ("a", "b", "c", "d"), 4)
@@ -193,4 +193,4 @@ def test_our_side_is_certified_and_notices_a_wrong_transformer(module):
     program = catalogue()["shift"].make()
     made = compile_certified(program, case.vocab, case.length, certified=False)
     made.model.tensors["readout.bias"] = np.roll(np.asarray(made.model.tensors["readout.bias"]), 1)
-    assert ours.agreement(case, made, program)["wrong"] > 0
+    assert ours.agreement(case, made.subject, program)["wrong"] > 0

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from certiformer import report, search
+from certiformer import load, report
 from certiformer.cli.outcome import write_report
 from certiformer.cli.terminal import Terminal
 from certiformer.kernel.check import check
@@ -222,7 +222,7 @@ def test_a_report_that_fails_does_not_spoil_the_proof(capsys, monkeypatch, folde
 
     monkeypatch.setattr(report, "write", broken)
     before = (folder / "report.html").read_bytes()
-    assert write_report(search.load_run(folder), Terminal(), checked=True) is None
+    assert write_report(load(folder), Terminal()) is None
     assert "no ink" in capsys.readouterr().err
     assert (folder / "report.html").read_bytes() == before and check(folder).accepted
 

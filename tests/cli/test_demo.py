@@ -7,7 +7,7 @@ import subprocess
 import sys
 from dataclasses import replace
 
-from certiformer import search
+from certiformer import load, search
 from certiformer.cli import demo
 from certiformer.kernel.check import Verdict
 
@@ -24,9 +24,7 @@ def test_the_demonstration(tmp_path):
 
 
 def test_the_exit_code_notices_a_checker_that_accepts_everything(cli, finished, monkeypatch):
-    monkeypatch.setattr(
-        search, "build", lambda *arguments, **options: replace(search.load_run(finished), recorded=False)
-    )
+    monkeypatch.setattr(search, "build", lambda *arguments, **options: replace(load(finished), recorded=False))
     assert cli("demo").code == 0
     accepts = Verdict("proved", 2, "0.1", None, "every step was recomputed", "")
     monkeypatch.setattr(demo, "_break_and_check", lambda built, folder: accepts)

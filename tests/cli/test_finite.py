@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from certiformer.cli import finite
+from certiformer.api import building
 from certiformer.search import sequences
 
 ROWS = "x1,x2,y\n0,0,1\n1,0,0.5\n0,1,-2\n1,1,1/3\n"
@@ -75,7 +75,7 @@ def test_maps_on_sequences_go_through_build_check_and_show(cli, arguments):
 
 
 def test_the_words_of_the_command_line_are_those_of_the_library():
-    assert set(finite.WORDS) == set(sequences.WORDS)
+    assert set(building.WORDS) == set(sequences.WORDS)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from certiformer.compiler.incontext import load_learner
+from certiformer import load
 from certiformer.compiler.incontext.registry import module_of
 from compiler.incontext.numpy_relu import run
 
@@ -33,7 +33,7 @@ def learned(cli, tmp_path):
 
 def by_numpy(answers, query):
     """The outputs of the folder `run` by a plain forward pass."""
-    compiled = load_learner("run")
+    compiled = load("run").subject
     module = module_of(compiled.learner.learner)
     return run(compiled, module.points(compiled.learner, ROWS, answers, np.array([query])))[0]
 

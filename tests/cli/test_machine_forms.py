@@ -6,10 +6,10 @@ import json
 
 import pytest
 
+from certiformer import load
 from certiformer.cli.main import main
-from certiformer.compiler.machines import load_form, load_machine, simulate
+from certiformer.compiler.machines import simulate
 from certiformer.compiler.machines.examples import INCREMENT, increment
-from certiformer.errors import BadInput
 
 FORMS = ("looped", "chain-of-thought", "encoder-decoder")
 
@@ -72,8 +72,6 @@ def test_mistakes(folders, tmp_path, flags, message, capsys):
 
 
 def test_forms_are_told_apart(folders):
-    assert [type(load_form(folders / form)).__name__ for form in FORMS] == [
-        "CompiledMachine", "ChainOfThought", "EncoderDecoder",
+    assert [type(load(folders / form).subject).__name__ for form in FORMS] == [
+        "LoopedMachine", "ChainOfThought", "EncoderDecoder",
     ]  # fmt: skip
-    with pytest.raises(BadInput, match="holds the chain of thought of a machine, not a looped one"):
-        load_machine(folders / "chain-of-thought")

@@ -86,4 +86,4 @@ def test_show_says_what_is_claimed_and_what_is_not(cli, first):
     said = " ".join(done.out.split())
     assert "For every input of 1 to 4 tokens" in said
     assert "undecided: nobody asked" in said and "longer ones, and tokens outside of the vocabulary" in said
-    assert cli("show", first, "--json").data["parameters"] == by_hand().bill.parameters
+    assert cli("show", first, "--json").data["parameters"] == by_hand().subject.bill.parameters

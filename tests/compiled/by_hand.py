@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from certiformer.compiled.program import CompiledProgram
+from certiformer.artifact import Artifact
+from certiformer.compiled.program import TokenProgram
 from certiformer.compiler.lemmas import lemmas_of
 from certiformer.kernel.certificate import Certificate, Outcome
 from certiformer.kernel.files import CIRCUIT, CONFIG, MODEL, PROGRAM, digest
@@ -24,7 +25,7 @@ def first_token():
     return Aggregate(Select(indices, Full(0), Comparison.EQ), tokens).named("first")
 
 
-def by_hand(**changes: np.ndarray) -> CompiledProgram:
+def by_hand(**changes: np.ndarray) -> Artifact:
     """The compiled program; `changes` replace tensors (dots in their names written as two underscores)."""
     graph = program_to_graph(first_token(), VOCAB, LENGTH)
     number = {node.kind: place for place, node in enumerate(graph.nodes)}
@@ -86,4 +87,4 @@ def by_hand(**changes: np.ndarray) -> CompiledProgram:
     }
     seals = {name: digest(data) for name, data in files.items()}
     certificate = Certificate("0", Outcome.UNDECIDED, 0, seals, method="by hand", reason="nobody asked")
-    return CompiledProgram(files, certificate, name="first")
+    return Artifact(TokenProgram(files), certificate, files, "first")

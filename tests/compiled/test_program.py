@@ -7,7 +7,6 @@ import pytest
 
 import certiformer
 from certiformer import BadInput
-from certiformer.compiled import load_compiled
 from certiformer.compiled.exhaustive import batches, can_be_exhausted, exhaust
 from compiled.by_hand import LENGTH, VOCAB, by_hand, first_token
 
@@ -51,31 +50,31 @@ def test_a_folder_that_lacks_a_file_says_which(first, tmp_path):
     folder = first.save(tmp_path / "first")
     (folder / "circuit.json").unlink()
     with pytest.raises(BadInput, match=r"it has no circuit\.json"):
-        load_compiled(folder)
+        certiformer.load(folder)
 
 
 def test_the_debugger_agrees_where_nothing_is_wrong(first):
-    trace = first.trace("bca")
+    trace = first.subject.trace("bca")
     assert trace.first_wrong is None
     assert [(r.cell.name, r.after) for r in trace.readings][-1] == ("first", (0, "attention"))
-    everywhere = first.trace("bca", everywhere=True).only("is first")
+    everywhere = first.subject.trace("bca", everywhere=True).only("is first")
     assert [r.after for r in everywhere.readings] == [(0, "embedding"), (0, "attention")]  # cleared after that
     with pytest.raises(BadInput, match="no variable 'nothing'; it has start, tokens, is first, first"):
-        first.trace("bca").only("nothing")
+        first.subject.trace("bca").only("nothing")
 
 
 def test_the_debugger_names_the_first_wrong_variable_and_its_line():
     dull = by_hand(blocks__0__attention__groups__0__query_bias=np.ones((1, 1)))  # far too little sharpness
-    wrong = dull.trace("caa").first_wrong
+    wrong = dull.subject.trace("caa").first_wrong
     assert wrong is not None
     assert (wrong.cell.name, wrong.after, wrong.place) == ("first", (0, "attention"), "mine.py:7")
     assert wrong.values == ("c", "c", "c") and wrong.wrong == (0, 1, 2) and wrong.deviation > 0.5
 
 
 def test_every_input_is_tried(first):
-    assert can_be_exhausted(first)
+    assert can_be_exhausted(first.subject)
     seen = []
-    found = exhaust(first, lambda done, total: seen.append((done, total)))
+    found = exhaust(first.subject, lambda done, total: seen.append((done, total)))
     everything = sum(len(VOCAB) ** n for n in range(1, LENGTH + 1))
     assert (found.tried, found.wrong) == (everything, None)
     assert seen[-1] == (everything, everything)
@@ -83,7 +82,7 @@ def test_every_input_is_tried(first):
 
 def test_one_wrong_answer_is_found_and_named():
     broken = by_hand(code__table=np.outer([1.0, 0, 0, 2], np.eye(4)[2]))  # the fourth position looks first, too
-    found = exhaust(broken)
+    found = exhaust(broken.subject)
     assert found.wrong is not None
     xs, position, answer, right = found.wrong
     assert len(xs) == 4 and right == first_token()(xs)[position] != answer
@@ -96,7 +95,12 @@ def test_batches_are_all_inputs_once(monkeypatch):
 
 
 def test_the_bill_names_who_causes_it(first):
-    assert first.bill.parameters == first.model.parameter_count()
-    assert (first.bill.layers, first.bill.heads, first.bill.units, first.bill.width) == (1, 1, 1, 4)
-    assert dict(first.bill.causes)["first"] > 0
-    assert "1 layer, width 4, 1 head, 1 hidden unit" in repr(first)
+    assert first.subject.bill.parameters == first.model.parameter_count()
+    assert (
+        first.subject.bill.layers,
+        first.subject.bill.heads,
+        first.subject.bill.units,
+        first.subject.bill.width,
+    ) == (1, 1, 1, 4)
+    assert dict(first.subject.bill.causes)["first"] > 0
+    assert "1 layer, width 4, 1 head, 1 hidden unit" in str(first.subject.bill)

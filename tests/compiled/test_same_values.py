@@ -14,7 +14,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from certiformer.compiled import compile as certified
+from certiformer.api.compiling import compile as certified
 from certiformer.compiled.batch_meaning import BatchMeaning
 from certiformer.compiled.decode import Decoder
 from certiformer.compiled.exhaustive import exhaust
@@ -194,7 +194,7 @@ def test_a_wrong_inference_of_the_language_certifies_nothing(monkeypatch: pytest
     monkeypatch.setattr(facts, "_determines", old_determines)
     made = certified(program, VOCAB, LONG, certified=False)
     assert wrong_answers(compile_program(program, VOCAB, LONG, dtype="float64"), program, long_inputs(0, LONG)) != []
-    assert made.circuit.lemmas and not certifies(program, LONG)
+    assert made.subject.circuit.lemmas and not certifies(program, LONG)
 
 
 def test_a_wrong_lemma_is_caught_at_a_long_length(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -216,7 +216,7 @@ def test_the_wrong_inference_is_caught_on_all_short_inputs(monkeypatch: pytest.M
 def test_an_exhaustive_run_tells_true_from_1(monkeypatch: pytest.MonkeyPatch) -> None:
     """Negative control of the run: a transformer that answers True for 1 is wrong."""
     monkeypatch.setattr(facts, "_determines", old_determines)
-    found = exhaust(certified(hard_cases()["equal keys"], VOCAB, 3, certified=False))
+    found = exhaust(certified(hard_cases()["equal keys"], VOCAB, 3, certified=False).subject)
     assert found.wrong is not None
     assert sorted(kinds(found.wrong[2:])) == [kind(True), kind(1)]
 
@@ -246,7 +246,7 @@ def test_a_mean_of_truth_values_is_read_as_true_where_all_are_however_long_the_i
     made = certified(program, VOCAB, 300)
     assert made.certified
     for text in ("aab", "bba", "abc"):
-        assert answers(made.run_exactly(text)) == answers(meaning(program, text))
+        assert answers(made.subject.run_exactly(text)) == answers(meaning(program, text))
 
 
 def test_the_truth_values_of_a_span_are_in_the_file_and_others_do_not_belong() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from certiformer.compiled import compile as certified
+from certiformer.api.compiling import compile as certified
 from certiformer.compiled.decode import Decoder
 from certiformer.compiler.driver import compile_program
 from certiformer.errors import BadInput

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from certiformer.compiler.folder import computation_certificate
-from certiformer.compiler.machines import compile_machine
+from certiformer.compiler.computation import computation_certificate
+from certiformer.compiler.machines import machine_loop
 from certiformer.compiler.machines.examples import busy_beaver
 from certiformer.kernel.certificate import Certificate, Outcome, Theorem
 from certiformer.kernel.check import check
@@ -18,7 +18,7 @@ from certiformer.kernel.refusal import Refused
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory):
     folder = tmp_path_factory.mktemp("machine") / "m"
-    compile_machine(busy_beaver(2), 8).save(folder)
+    machine_loop(busy_beaver(2), 8).certified().save(folder)
     return folder
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from certiformer.axioms import in_context_ridge
-from certiformer.compiler.incontext import Request, compile_learner, describe
+from certiformer.compiler.incontext import Request, context_learner, describe
 from certiformer.errors import BadInput
 from certiformer.kernel.construction import Construction, copy, eraser
 from certiformer.kernel.files import LEARNER
@@ -73,7 +73,7 @@ def test_a_description_of_any_size_is_refused_before_its_weights_are_made():
         construction.heads(1, 1, ((copy(0, 1_000),) * 4 for _ in range(10**9)))
     with pytest.raises(BadInput, match="more than 2,000,000 weights"):
         construction.units(({0: 1.0}, 0.0, {0: 1.0}) for _ in range(10**9))
-    small = compile_learner(describe(Request(learner="ridge", strength="0.5", features=2, rows=3, layers=2)))
+    small = context_learner(describe(Request(learner="ridge", strength="0.5", features=2, rows=3, layers=2)))
     huge = replace(small.learner, features=1_000, steps=(0.1,) * 256, whiten=(0.001,) * 256)
     started = time.process_time()
     with pytest.raises((Refused, BadInput)):
@@ -84,7 +84,7 @@ def test_a_description_of_any_size_is_refused_before_its_weights_are_made():
 @pytest.mark.parametrize("flags", [{"learner": "gd"}, {"learner": "ridge", "strength": "0.5"}])
 def test_a_fault_in_the_construction_would_be_seen_in_exact_arithmetic(flags):
     """The axiom and the compiler share it, so what it computes is compared with the algorithm, and this is the control."""
-    compiled = compile_learner(describe(Request(features=2, rows=3, layers=2, **flags)))
+    compiled = context_learner(describe(Request(features=2, rows=3, layers=2, **flags)))
     learner = compiled.learner
     x, y, query = [*contexts(learner, 0, 5)][-1]
     exact = tokens_of(learner, *map(fractions, (x, y, query)))

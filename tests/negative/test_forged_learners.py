@@ -9,9 +9,9 @@ from dataclasses import asdict, replace
 import numpy as np
 import pytest
 
-from certiformer.compiler.folder import computation_certificate
-from certiformer.compiler.incontext import Request, compile_learner, describe
-from certiformer.compiler.incontext.compiled import CompiledLearner
+from certiformer.compiler.computation import computation_certificate
+from certiformer.compiler.incontext import Request, context_learner, describe
+from certiformer.compiler.incontext.compiled import ContextLearner
 from certiformer.compiler.stored import stored
 from certiformer.errors import BadInput
 from certiformer.kernel.certificate import Certificate
@@ -34,13 +34,13 @@ KINDS = {
 SOFTMAX = ("sink", "mirror")
 
 
-def made(kind: str, dtype: str = "float64") -> CompiledLearner:
+def made(kind: str, dtype: str = "float64") -> ContextLearner:
     flags = {"features": 2, "rows": 4, "layers": 2, "dtype": dtype, **KINDS[kind]}
-    return compile_learner(describe(Request(**flags)))
+    return context_learner(describe(Request(**flags)))
 
 
 @pytest.fixture(scope="module", params=KINDS)
-def honest(request) -> tuple[str, CompiledLearner, Certificate]:
+def honest(request) -> tuple[str, ContextLearner, Certificate]:
     compiled = made(request.param)
     certificate = computation_certificate(compiled.learner.rule, compiled.files())
     assert judged(compiled.files(), certificate) == "proved"

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from certiformer.api.compiling import compile as compile_program
 from certiformer.cli.main import main
-from certiformer.compiled import compile as compile_program
 from certiformer.errors import BadInput
 from certiformer.isolation import COMMAND, command
 from certiformer.kernel import files

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from certiformer.compiler.incontext import Request, compile_learner, describe
+from certiformer.compiler.incontext import Request, context_learner, describe
 from certiformer.compiler.incontext.gradient import explicit
 from certiformer.rates.incontext_models import (
     alignment,
@@ -57,7 +57,7 @@ def test_constructed_weights_are_the_algorithm_and_the_compiled_learner(contexts
     assert found == pytest.approx(np.array(wanted), abs=2e-6)  # float32, numbers up to about 5
     # The compiler has other tokens and weights, but computes the same function.
     request = Request(learner="gd", features=D, rows=ROWS, layers=2, step=0.7, bound=8.0, label_bound=64.0, looped=True)
-    compiled = compile_learner(describe(request))
+    compiled = context_learner(describe(request))
     built = constructed(DEEP, ROWS, settings((0.7, 0.7)))
     some = x[:3].astype(float)
     wanted = [compiled.predict(c[:-1, :D], c[:-1, D], c[-1:, :D])[0] for c in some]

@@ -10,23 +10,30 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from certiformer import report, search
-from certiformer.kernel.certificate import Boxes, Outcome, Split
+from certiformer.artifact import Artifact
+from certiformer.kernel.certificate import Boxes, Node, Outcome, Split
 from certiformer.kernel.cover import encode, halves, leaves, root
+from certiformer.kernel.files import LEAVES
 from certiformer.search.report_data import report_data
 from certiformer.search.report_pictures import depths, leaf_depths
 
 
 @pytest.fixture(scope="module")
-def line() -> search.Run:
+def line() -> Artifact:
     return search.build("exp(-3*x1)", on="[0,2]", eps="0.1", rule="theorem", method="voronoi")
 
 
 @pytest.fixture(scope="module")
-def plane() -> search.Run:
+def plane() -> Artifact:
     return search.build("[x1*x2, x1-x2]", on="[0,1]x[-1,1]", eps="0.2", rule="theorem", method="voronoi")
 
 
-def error_and_depth(run: search.Run) -> list[dict]:
+def with_leaves(run: Artifact, leaves: bytes, proof: Node) -> Artifact:
+    subject = replace(run.subject, files={**run.files, LEAVES: leaves})
+    return replace(run, subject=subject, certificate=replace(run.certificate, proof=proof))
+
+
+def error_and_depth(run: Artifact) -> list[dict]:
     """The pictures of the error and of the depth of cuts, without those of the transformer."""
     return [p for p in report_data(run, checked=True)["pictures"] if p["kind"] not in ("sizes", "attention")]
 
@@ -80,16 +87,16 @@ def test_maps_are_the_right_way_up_and_one_pair_an_output(plane):
 def test_boxes_have_a_picture_where_the_depth_varies(line, plane):
     uneven = encode(1, {root(1): 0, ((1, 0),): 0})
     proof = Boxes("0.1", 3, 0, len(uneven))
-    boxed = replace(line, leaves=uneven, certificate=replace(line.certificate, proof=proof))
+    boxed = with_leaves(line, uneven, proof)
     data = report_data(boxed, checked=True)
     strip = error_and_depth(boxed)[-1]
     assert strip["kind"] == "steps" and sorted(set(strip["values"])) == [1, 2]
     assert data["proof"]["notes"] == ["3 boxes, cut 1 to 2 times; Taylor forms of order 3"]
     even = encode(1, {root(1): 0})
-    flat = replace(boxed, leaves=even, certificate=replace(line.certificate, proof=replace(proof, length=len(even))))
+    flat = with_leaves(line, even, replace(proof, length=len(even)))
     assert [picture["kind"] for picture in error_and_depth(flat)] == ["curves"]
     tree = encode(2, {root(2): 1, ((0, 0), (1, 0)): 0})
-    mapped = replace(plane, leaves=tree, certificate=replace(plane.certificate, proof=Boxes("0.1", 2, 0, len(tree))))
+    mapped = with_leaves(plane, tree, Boxes("0.1", 2, 0, len(tree)))
     picture = error_and_depth(mapped)[-1]
     values = np.array(picture["values"])
     assert picture["palette"] == "depth"
@@ -105,7 +112,7 @@ def test_the_parts_of_a_sum_have_their_own_axes():
     children = tuple(Boxes("0.1", 2, offset, len(tree)) for offset in (0, len(tree)))
     parts = [{"directions": [direction], "target": SQUARE} for direction in ([1, 0], [0, 1])]
     proof = Split("0.2", ["0", "0"], parts, children)
-    summed = replace(run, leaves=tree + tree, certificate=replace(run.certificate, proof=proof))
+    summed = with_leaves(run, tree + tree, proof)
     pictures = [p for p in report_data(summed, checked=True)["pictures"] if p["kind"] == "steps"]
     assert [(p["x"]["label"], p["x"]["high_text"]) for p in pictures] == [("x1", "1"), ("x2", "3")]
 
@@ -118,6 +125,8 @@ def test_a_scale_that_reaches_beyond_the_tolerance_says_so(plane):
 
 def test_a_run_without_a_model_has_a_page(line):
     certificate = replace(line.certificate, outcome=Outcome.INVALID, level=0, proof=None, reason="singular")
-    data = report_data(replace(line, model=None, leaves=b"", certificate=certificate), checked=False)
+    data = report_data(
+        replace(line, subject=replace(line.subject, files={}), files={}, certificate=certificate), checked=False
+    )
     assert data["pictures"] == [] and data["sizes"] is None
     assert "No transformer was made" in report.write(data)

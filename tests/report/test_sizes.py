@@ -8,6 +8,7 @@ from fractions import Fraction
 import pytest
 
 from certiformer import search
+from certiformer.artifact import Artifact
 from certiformer.construct.method import Task
 from certiformer.construct.voronoi import plan
 from certiformer.expressivity.bits_lower_bound import bits
@@ -22,7 +23,7 @@ CANDIDATES = [
 
 
 @pytest.fixture(scope="module")
-def run() -> search.Run:
+def run() -> Artifact:
     return search.build("sin(x1)*x2", on="[0,3]x[0,1]", eps="0.1", method="voronoi", rule="theorem")
 
 
@@ -36,7 +37,7 @@ def test_the_picture_shows_this_run_and_what_the_theorems_need(run):
     ours = picture["dots"][0]
     assert (ours["x"], ours["y"]) == (float(run.certificate.upper), run.model.nonzero_count())
     # A2 with one sharpness and one margin is never smaller than the best plan, and not much larger at its own epsilon.
-    best = plan(Task.of(run.target, Fraction(1, 10))).size().nonzero
+    best = plan(Task.of(run.subject.target, Fraction(1, 10))).size().nonzero
     near = min(curve(picture, "second"), key=lambda point: abs(point[0] - 0.1))
     assert 0.95 * best < near[1] < 3 * best
     for style in ("first", "second", "limit"):

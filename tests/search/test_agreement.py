@@ -49,8 +49,8 @@ def test_the_kernel_bisects_what_the_search_was_too_sure_of(prove, monkeypatch, 
     assert run.certified and run.upper >= run.lower
     verdict = check_files(read_files(tmp_path / "run"), workers=1, effort=AS_RECORDED)
     assert verdict.accepted and verdict.upper == run.certificate.upper
-    assert verdict.covers == {(): run.leaves}
-    assert run.leaves.count(LEAF) >= 4 and len(proposed) > 0
+    assert verdict.covers == {(): run.subject.leaves}
+    assert run.subject.leaves.count(LEAF) >= 4 and len(proposed) > 0
 
 
 def test_the_tree_of_an_overconfident_search_does_not_pass_as_it_is(prove, monkeypatch, tmp_path):
@@ -72,7 +72,7 @@ def test_no_leaf_is_proved_twice(prove, monkeypatch):
     monkeypatch.setattr(cover, "error_upper", recorded)
     run = prove(eps=EPS)
     assert run.certified
-    assert len(seen) == len(set(seen)) >= run.leaves.count(LEAF)
+    assert len(seen) == len(set(seen)) >= run.subject.leaves.count(LEAF)
 
 
 def test_a_false_claim_of_the_search_stays_undecided(prove, monkeypatch):
@@ -96,7 +96,7 @@ def test_search_and_check_share_one_clock(prove, monkeypatch):
     seconds = 40.0  # most of them for compilation
     run = prove(eps=EPS, seconds=seconds, quality=1e-3)
     spent = run.certificate.seconds
-    assert run.leaves.count(LEAF) * slow <= seconds
+    assert run.subject.leaves.count(LEAF) * slow <= seconds
     assert run.certified or "spent" in run.certificate.reason
     # What is over: one leaf, the files, and, before the check, a compilation that no clock interrupts.
     assert spent["check"] <= max(0.0, seconds - spent["lower"] - spent["search"]) + 5

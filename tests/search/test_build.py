@@ -92,7 +92,7 @@ def test_level_one_is_not_called_certified():
     run = build("sin(x1)", on="[0, 2*pi]", eps="0.05", level=1)
     assert run.outcome is Outcome.PROVED
     assert not run.certified
-    assert "numerical" in run.sentence()
+    assert "numerical" in run.word
     assert run.outcome.exit_code(run.level) == 3
 
 

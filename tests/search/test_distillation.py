@@ -8,11 +8,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from certiformer import load
 from certiformer.errors import BadInput
 from certiformer.kernel.check import check
 from certiformer.kernel.files import TARGET
 from certiformer.model import Attention, Block, Code, Config, FeedForward, Heads, Input, Readout, Transformer, save
-from certiformer.search import build, load_run, prove
+from certiformer.search import build, prove
 from certiformer.search.request import read_any, teacher_model
 from certiformer.target import Teacher, any_target_from_text, any_target_to_text
 from negative.forge import reseal
@@ -58,9 +59,11 @@ def test_a_block_imitates_two(student):
 def test_the_folder_is_complete_and_can_be_read_again(student):
     verdict = check(student.directory)
     assert verdict.accepted and "teacher" in verdict.sentence
-    again = load_run(student.directory)
-    assert isinstance(again.target, Teacher)
-    assert (np.asarray(teacher_model(again.target).evaluate([[0.3, -0.2]])) == teacher().evaluate([[0.3, -0.2]])).all()
+    again = load(student.directory)
+    assert isinstance(again.subject.target, Teacher)
+    assert (
+        np.asarray(teacher_model(again.subject.target).evaluate([[0.3, -0.2]])) == teacher().evaluate([[0.3, -0.2]])
+    ).all()
 
 
 def test_another_teacher_under_the_same_claim_is_refused(student, tmp_path):

@@ -8,6 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from certiformer import load
 from certiformer.errors import BadInput
 from certiformer.kernel.certificate import Finite, Outcome, Theorem, Triangle, Witness
 from certiformer.kernel.check import check
@@ -24,7 +25,6 @@ from certiformer.model import (
     Transformer,
     save,
 )
-from certiformer.search import load_run
 from certiformer.search.finite import build_table, table_from_model
 from certiformer.search.table_csv import read_csv
 from certiformer.target import Table
@@ -49,10 +49,10 @@ def test_a_table_is_memorised_certified_and_loaded_again(data, tmp_path):
     assert run.lower <= run.upper <= 1e-6
     assert run.upper <= run.lower * (1 + 1e-8)  # both ends come from the same row in balls
     assert "5 rows" in run.notes[0]
-    again = load_run(tmp_path / "run")
-    assert again.target == run.target
-    assert again.target.rows[2] == ((Fraction(1, 3), Fraction(0)), (Fraction(-4),))
-    assert "every one of the 5 rows" in again.sentence()
+    again = load(tmp_path / "run")
+    assert again.subject.target == run.subject.target
+    assert again.subject.target.rows[2] == ((Fraction(1, 3), Fraction(0)), (Fraction(-4),))
+    assert "every one of the 5 rows" in again.claim
     verdict = check(tmp_path / "run")
     assert verdict.accepted
     assert verdict.sentence.startswith("For every one of the 5 rows of the table")
@@ -208,8 +208,8 @@ def test_a_deep_teacher_becomes_one_block_on_given_sequences(tmp_path):
     assert run.certified
     assert run.model is not None
     assert len(run.model.config.blocks) == 1
-    assert "outputs of" in run.target.source
-    inputs = [[float(x) for x in row] for row, _ in run.target.rows]
+    assert "outputs of" in run.subject.target.source
+    inputs = [[float(x) for x in row] for row, _ in run.subject.target.rows]
     # The table holds the teacher's float64 outputs; the student's own float64 run adds rounding of slopes below 1e4.
     assert np.max(np.abs(run.evaluate(inputs) - teacher.evaluate(inputs))) < 1e-6 + 1e-9
 

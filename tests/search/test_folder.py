@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from certiformer.artifact import folder as folders
 from certiformer.errors import BadInput
-from certiformer.search import folder as folders
 
 
 @pytest.fixture(autouse=True)
@@ -22,7 +22,7 @@ def finish(out=None, request="a", force=False):
     with run_folder(out, request, force) as place:
         (place.fresh() / "certificate.json").write_text(request)
         assert not (place.folder / "certificate.json").exists() or force
-        place.publish(folders.RUN_FILES)
+        place.publish(folders.KINDS["target.json"].files)
     return place.folder.as_posix()
 
 

@@ -10,9 +10,9 @@ from importlib import import_module
 import numpy as np
 import pytest
 
-from certiformer.compiler.automata import Automaton, compile_automaton
-from certiformer.compiler.automata.store import RULES, automaton_files
-from certiformer.compiler.folder import computation_certificate
+from certiformer.compiler.automata import Automaton, word_reader
+from certiformer.compiler.automata.compiled import RULES
+from certiformer.compiler.computation import computation_certificate
 from certiformer.kernel.certificate import Certificate, Outcome
 from certiformer.kernel.computation import check_computation
 from certiformer.kernel.files import digest
@@ -26,7 +26,7 @@ HEAD, UP, DOWN = "blocks.0.attention.groups.0", "blocks.0.ffn.up", "blocks.0.ffn
 
 
 def stored(form: str, automaton: Automaton, length: int = LENGTH, dtype: str = "float64"):
-    files = automaton_files(compile_automaton(automaton, length, form, dtype))
+    files = word_reader(automaton, length, form, dtype).files()
     return read_model(files["config.json"], files["model.safetensors"])
 
 
@@ -210,7 +210,7 @@ def test_another_architecture_is_refused(form, path, value, problem):
 
 @pytest.fixture
 def folder(form, tmp_path):
-    compile_automaton(random_automaton(11, 3, 2), 10, form).save(tmp_path / "a")
+    word_reader(random_automaton(11, 3, 2), 10, form).certified().save(tmp_path / "a")
     return tmp_path / "a"
 
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from certiformer.axioms.chain_of_thought_circuit import prove_circuit
-from certiformer.compiler.circuits import Gate, Gates, compile_circuit
-from certiformer.compiler.folder import computation_certificate
+from certiformer.compiler.circuits import Gate, Gates, gate_writer
+from certiformer.compiler.computation import computation_certificate
 from certiformer.kernel.certificate import Certificate, Outcome
 from certiformer.kernel.computation import check_computation
 from certiformer.kernel.files import digest
@@ -37,7 +37,7 @@ SMALL = Gates(
 
 
 def stored(circuit: Gates, dtype: str = "float64"):
-    files = compile_circuit(circuit, dtype).files()
+    files = gate_writer(circuit, dtype).files()
     return read_model(files["config.json"], files["model.safetensors"])
 
 
@@ -184,7 +184,7 @@ def test_another_architecture_is_refused(path, value):
 
 @pytest.fixture
 def folder(tmp_path):
-    compile_circuit(SMALL).save(tmp_path / "c")
+    gate_writer(SMALL).certified().save(tmp_path / "c")
     return tmp_path / "c"
 
 

@@ -275,7 +275,9 @@ def test_a_wrong_logarithm_is_refused():
 
 def test_the_folder(tmp_path):
     folder = tmp_path / "m"
-    honest = ChainOfThought(busy_beaver(4), 20).save(folder)
+    artifact = ChainOfThought(busy_beaver(4), 20).certified()
+    artifact.save(folder)
+    honest = artifact.certificate
     verdict = check_computation(folder)
     assert verdict.accepted and verdict.sentence.startswith("For the empty input and each of the first 20 steps")
     proof = honest.proof

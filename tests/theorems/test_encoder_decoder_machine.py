@@ -220,7 +220,9 @@ def test_the_rule_knows_the_horizon_too(steps, dtype):
 
 def test_the_folder(tmp_path):
     folder = tmp_path / "m"
-    honest = EncoderDecoder(busy_beaver(4), 20, 3).save(folder)
+    artifact = EncoderDecoder(busy_beaver(4), 20, 3).certified()
+    artifact.save(folder)
+    honest = artifact.certificate
     verdict = check_computation(folder)
     assert verdict.accepted and verdict.sentence.startswith(
         "For every input of at most 3 symbols and each of the first 20"

@@ -22,7 +22,7 @@ from certiformer.kernel.refusal import Refused
 from certiformer.kernel.weights import read_model
 from certiformer.model import Block, Code, Transformer
 from certiformer.model.store import tensors_to_bytes
-from certiformer.search.build import prove
+from certiformer.search.job import prove
 from certiformer.target import parse_domain, parse_formula
 from certiformer.verify import Budget, FloatDomain, search
 from certiformer.verify.ball_bounder import BallBounder

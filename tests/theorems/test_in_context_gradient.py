@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from certiformer.axioms.in_context_gradient import LearnerRun, find, run_bound, softmax_errors, spectrum
-from certiformer.compiler.folder import computation_certificate
-from certiformer.compiler.incontext import Request, compile_learner, describe, save_learner
-from certiformer.compiler.incontext.compiled import CompiledLearner
+from certiformer.compiler.computation import computation_certificate
+from certiformer.compiler.incontext import Request, context_learner, describe
+from certiformer.compiler.incontext.compiled import ContextLearner
 from certiformer.compiler.incontext.gradient import explicit, points
 from certiformer.errors import BadInput
 from certiformer.kernel.certificate import Certificate
@@ -26,8 +26,8 @@ from certiformer.kernel.rounding import FORMATS, Format
 from compiler.incontext.exact_linear import Leaning, contexts, descent, forward, fractions, tokens_of
 
 
-def made(**flags) -> CompiledLearner:
-    return compile_learner(describe(Request(**{"learner": "gd", "features": 2, "rows": 5, "layers": 3, **flags})))
+def made(**flags) -> ContextLearner:
+    return context_learner(describe(Request(**{"learner": "gd", "features": 2, "rows": 5, "layers": 3, **flags})))
 
 
 @pytest.mark.parametrize("looped", [False, True])
@@ -140,14 +140,14 @@ def test_shares_that_err_as_badly_as_they_may(attention, within):
     """
     # Scores so small that rounding is all there is.
     learner = replace(made(attention=attention, layers=1, rows=6).learner, small=2.0**-20)
-    compiled = compile_learner(learner)
+    compiled = context_learner(learner)
     x, y, query = np.full((6, 2), 0.5), np.sign(np.arange(6) - 2.5), np.ones(2)
     run = numpy_softmax(compiled, points(learner, x, y, query[None])[0], lean=8 * 2.0**-53)
     error = abs(Fraction(run) - descent(learner, x, y, query))
     assert error <= float(run_bound(learner)) <= within * error
 
 
-def numpy_softmax(compiled: CompiledLearner, point: np.ndarray, lean: float = 0.0) -> float:
+def numpy_softmax(compiled: ContextLearner, point: np.ndarray, lean: float = 0.0) -> float:
     t, config = compiled.tensors, compiled.config
     data = point.reshape(config.tokens, -1) @ t["embed.weight"] + t["embed.bias"]
     stream = np.concatenate([t["registers"], data]) if config.registers else data
@@ -206,10 +206,10 @@ def test_two_heads_without_a_sink_give_the_centred_mean():
     assert 0.1 < worst < 7 / 6
 
 
-def changed(compiled: CompiledLearner, name: str, place: int, value: float) -> dict[str, bytes]:
+def changed(compiled: ContextLearner, name: str, place: int, value: float) -> dict[str, bytes]:
     tensors = {n: t.copy() for n, t in compiled.tensors.items()}
     tensors[name].flat[place] = value
-    return CompiledLearner(compiled.learner, compiled.config, tensors).files()
+    return ContextLearner(compiled.learner, compiled.config, tensors).files()
 
 
 @pytest.mark.parametrize("attention", ["linear", "softmax-pair", "softmax-mirror"])
@@ -259,7 +259,7 @@ def test_a_narrower_claim_needs_its_condition():
 )
 def test_no_better_certificate_passes(tmp_path, parameter, better):
     folder = tmp_path / "gd"
-    save_learner(made(), folder)
+    made().certified().save(folder)
     assert check_computation(folder).outcome == "proved"
     data = json.loads((folder / CERTIFICATE).read_bytes())
     parameters = data["proof"]["parameters"]
@@ -274,7 +274,7 @@ def test_no_better_certificate_passes(tmp_path, parameter, better):
 
 def test_a_swapped_description_is_noticed(tmp_path):
     folder = tmp_path / "gd"
-    save_learner(made(), folder)
+    made().certified().save(folder)
     other = replace(read_learner((folder / LEARNER).read_bytes()), tolerance=1e-3)
     (folder / LEARNER).write_text(other.to_text())
     assert "was changed" in check_computation(folder).reason

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from certiformer.axioms.in_context_relu import find, polygon_error, sentence
-from certiformer.compiler.incontext import Request, compile_learner, describe, save_learner
-from certiformer.compiler.incontext.compiled import CompiledLearner
+from certiformer.compiler.incontext import Request, context_learner, describe
+from certiformer.compiler.incontext.compiled import ContextLearner
 from certiformer.compiler.incontext.logistic_polygon import polygon
 from certiformer.compiler.incontext.relu_network import relu_points
 from certiformer.kernel.balls import working_precision
@@ -36,9 +36,9 @@ CASES = {
 }
 
 
-def compiled(name: str, **changes) -> CompiledLearner:
+def compiled(name: str, **changes) -> ContextLearner:
     flags = {"features": 2, "rows": 4, "layers": 3, **CASES[name], **changes}
-    return compile_learner(describe(Request(**flags)))
+    return context_learner(describe(Request(**flags)))
 
 
 numbers = st.fractions(-4, 4, max_denominator=7)
@@ -57,7 +57,7 @@ def test_passes_are_steps_in_exact_rationals(name, data):
         data.draw(st.lists(labels, min_size=n, max_size=n)),
         data.draw(st.lists(numbers, min_size=2, max_size=2)),
     )
-    outputs = run(compiled(name).transformer, relu_tokens(learner, xs, ys, query))
+    outputs = run(compiled(name).model, relu_tokens(learner, xs, ys, query))
     w = weights_of(learner, xs, ys)
     score = dot(w, query)
     wanted = [polygon_at(learner, score), score, *w] if learner.knots else [score, *w]
@@ -208,7 +208,7 @@ def test_another_description_is_refused(name, change):
 def test_steps_that_are_too_long_are_refused():
     """With the right weights for it, too: the bound would not exist."""
     learner = compiled("least squares")
-    long = compile_learner(replace(learner.learner, rate=1.5))
+    long = context_learner(replace(learner.learner, rate=1.5))
     with pytest.raises(Refused, match="steps are too long"):
         find(long.files())
 
@@ -221,7 +221,9 @@ def test_a_type_that_drowns_the_answer_is_refused():
 @pytest.mark.parametrize("name", ["ridge", "logistic ridge"])
 def test_the_folder_is_checked(name, tmp_path):
     learner = compiled(name)
-    certificate = save_learner(learner, tmp_path / "run")
+    artifact = learner.certified()
+    artifact.save(tmp_path / "run")
+    certificate = artifact.certificate
     assert certificate.level == 2 and certificate.proof is not None
     verdict = check_computation(tmp_path / "run")
     assert verdict.outcome == "proved" and verdict.sentence == sentence(learner.files())

@@ -14,8 +14,8 @@ from flint import arb, ctx, fmpq
 from certiformer.axioms.in_context_gradient import LearnerRun, run_bound, spectrum
 from certiformer.axioms.in_context_gradient import find as find_gradient
 from certiformer.axioms.in_context_ridge import chebyshev_bound, contraction, find, ridge_bounds
-from certiformer.compiler.incontext import Request, compile_learner, describe
-from certiformer.compiler.incontext.compiled import CompiledLearner
+from certiformer.compiler.incontext import Request, context_learner, describe
+from certiformer.compiler.incontext.compiled import ContextLearner
 from certiformer.compiler.incontext.schedule import chebyshev, constant, lebedev, whitening
 from certiformer.errors import BadInput
 from certiformer.kernel.balls import decimal, working_precision
@@ -25,9 +25,9 @@ from certiformer.kernel.rounding import Format
 from compiler.incontext.exact_linear import contexts, descent, forward, fractions, tokens_of
 
 
-def made(**flags) -> CompiledLearner:
+def made(**flags) -> ContextLearner:
     flags = {"learner": "ridge", "features": 2, "rows": 5, "strength": "0.25", **flags}
-    return compile_learner(describe(Request(**flags)))
+    return context_learner(describe(Request(**flags)))
 
 
 def context_with_spectrum(rng, rows: int, low: float, high: float, features: int, strength: float):
@@ -233,7 +233,7 @@ def test_no_changed_weight_passes():
             tensors = {n: t.copy() for n, t in compiled.tensors.items()}
             tensors[name].flat[place] = np.nextafter(tensors[name].flat[place], 9.0)
             with pytest.raises(Refused):
-                find(CompiledLearner(compiled.learner, compiled.config, tensors).files())
+                find(ContextLearner(compiled.learner, compiled.config, tensors).files())
 
 
 def test_no_changed_description_passes():
@@ -345,7 +345,7 @@ def test_a_strength_that_is_too_far_from_the_claim_is_not_certified():
         tensors = {name: tensor.copy() for name, tensor in compiled.tensors.items()}
         d = compiled.learner.features
         tensors["registers"][:, :d] *= factor
-        files = CompiledLearner(compiled.learner, compiled.config, tensors).files()
+        files = ContextLearner(compiled.learner, compiled.config, tensors).files()
         if fine:
             assert find(files).parameters["distance"]
         else:

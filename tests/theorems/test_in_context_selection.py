@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from certiformer.axioms.in_context_selection import find
-from certiformer.compiler.incontext import Request, compile_learner, describe, save_learner
-from certiformer.compiler.incontext.compiled import CompiledLearner
+from certiformer.compiler.incontext import Request, context_learner, describe
+from certiformer.compiler.incontext.compiled import ContextLearner
 from certiformer.compiler.incontext.selection_network import selection_points
 from certiformer.kernel.computation import check_computation
 from certiformer.kernel.refusal import Refused
@@ -20,9 +20,9 @@ from compiler.incontext.exact_relu import run, selected, selection_tokens
 from compiler.incontext.numpy_relu import run as float_run
 
 
-def compiled(**changes) -> CompiledLearner:
+def compiled(**changes) -> ContextLearner:
     flags = {"learner": "select", "features": 2, "rows": 5, "layers": 2, "strength": "0.1,1,4", "validation": 2}
-    return compile_learner(describe(Request(**{**flags, **changes})))
+    return context_learner(describe(Request(**{**flags, **changes})))
 
 
 numbers = st.fractions(-4, 4, max_denominator=7)
@@ -40,7 +40,7 @@ def test_passes_choose_in_exact_rationals(data):
         data.draw(st.lists(numbers, min_size=2, max_size=2)),
     )
     answer, shares, losses = selected(learner, xs, ys, query)
-    assert run(chosen.transformer, selection_tokens(learner, xs, ys, query)) == [answer, *shares, *losses]
+    assert run(chosen.model, selection_tokens(learner, xs, ys, query)) == [answer, *shares, *losses]
     # what the statement says of the shares
     assert sum(shares) == 1 and min(shares) >= 0
     best = min(losses)
@@ -53,7 +53,7 @@ def test_equal_losses_go_to_the_first():
     """With answers 0 all weights are 0 and all losses equal."""
     learner = compiled().learner
     xs = [[Fraction(1), Fraction(2)]] * 4
-    outputs = run(compiled().transformer, selection_tokens(learner, xs, [Fraction(0)] * 4, [Fraction(1), Fraction(1)]))
+    outputs = run(compiled().model, selection_tokens(learner, xs, [Fraction(0)] * 4, [Fraction(1), Fraction(1)]))
     assert outputs == [0, 1, 0, 0, 0, 0, 0]
 
 
@@ -96,7 +96,7 @@ def test_the_lead_covers_the_rounding_of_the_losses():
 
 def test_one_step_that_is_too_long_is_refused():
     learner = compiled().learner
-    long = compile_learner(replace(learner, rates=(*learner.rates[:2], 1.5)))
+    long = context_learner(replace(learner, rates=(*learner.rates[:2], 1.5)))
     with pytest.raises(Refused, match="steps are too long"):
         find(long.files())
 
@@ -141,7 +141,9 @@ def test_another_architecture_is_refused(change):
 
 def test_the_folder_is_checked(tmp_path):
     learner = compiled()
-    certificate = save_learner(learner, tmp_path / "run")
+    artifact = learner.certified()
+    artifact.save(tmp_path / "run")
+    certificate = artifact.certificate
     assert certificate.level == 2 and certificate.proof is not None
     assert check_computation(tmp_path / "run").outcome == "proved"
     # A smaller gap or lead would be a stronger claim.

@@ -10,8 +10,7 @@ from flint import arb, ctx
 
 from certiformer.axioms import log_depth_automaton as axiom
 from certiformer.axioms.automaton_report import Report, finding
-from certiformer.compiler.automata import compile_automaton
-from certiformer.compiler.automata.store import automaton_files
+from certiformer.compiler.automata import word_reader
 from certiformer.kernel.construction import step
 from certiformer.kernel.refusal import Refused
 from certiformer.kernel.situations.numbers import Run
@@ -42,7 +41,7 @@ def test_the_numbers_of_a_slot_are_counted(form):
     for states, cases in ((1, 2), (2, 2), (5, 5)):
         automaton = random_automaton(2, states, 3)
         assert PROVE[form](automaton, *stored(form, automaton)).cases == cases
-        files = automaton_files(compile_automaton(automaton, LENGTH, form))
+        files = word_reader(automaton, LENGTH, form).files()
         assert axiom.find(files).cases == cases
 
 

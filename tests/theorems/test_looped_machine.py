@@ -10,22 +10,20 @@ import numpy as np
 import pytest
 
 from certiformer.axioms.looped_machine import prove_looped
-from certiformer.compiler.folder import computation_certificate
-from certiformer.compiler.machines import compile_machine
+from certiformer.compiler.computation import computation_certificate
+from certiformer.compiler.machines import machine_loop
 from certiformer.compiler.machines.examples import busy_beaver, increment, palindrome
-from certiformer.compiler.machines.store import machine_files
 from certiformer.kernel.certificate import Certificate, Outcome
 from certiformer.kernel.computation import check_computation
 from certiformer.kernel.files import digest
 from certiformer.kernel.meanings.machine import Machine
 from certiformer.kernel.refusal import Refused
-from certiformer.kernel.situations.machines import looped_machine
 from certiformer.kernel.weights import Tensor, read_model
 from compiler.machines.random_machines import after, configuration, random_machine
 
 
 def stored(machine: Machine, cells: int, dtype: str = "float64"):
-    files = machine_files(compile_machine(machine, cells, dtype))
+    files = machine_loop(machine, cells, dtype).files()
     return read_model(files["config.json"], files["model.safetensors"])
 
 
@@ -177,7 +175,7 @@ def test_hidden_exact_terms_beside_an_emptied_slot_are_refused():
 
 @pytest.fixture
 def folder(tmp_path):
-    compile_machine(busy_beaver(4), 24).save(tmp_path / "m")
+    machine_loop(busy_beaver(4), 24).certified().save(tmp_path / "m")
     return tmp_path / "m"
 
 

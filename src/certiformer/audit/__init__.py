@@ -5,6 +5,8 @@ map, and says theorem by theorem what holds."""
 
 from typing import TYPE_CHECKING, Any
 
+from certiformer.arguments import make_callable
+
 if TYPE_CHECKING:
     from certiformer.audit.result import Audit as Audit
     from certiformer.audit.result import audit as audit
@@ -20,3 +22,6 @@ def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+
+
+make_callable(__name__, "certiformer.api.auditing", "audit")  # `certiformer.audit` is the verb, too

@@ -40,8 +40,11 @@ Count = Annotated[float | None, arg(metavar="N", help_behavior_hint="")]
 Number = Annotated[float | None, arg(metavar="X", help_behavior_hint="")]
 Text = Annotated[str | None, arg(metavar="TEXT", help_behavior_hint="")]
 Answer = Annotated[Literal["true", "false"] | None, arg(metavar="{true,false}", help_behavior_hint="")]
-# What a config may leave out, in our words and in those of the readers.
-CONFIG = ("heads", "key_value_heads", "head_size", "repeats", "model_type", "prefix")
+# The flags that are arguments of `certiformer.audit`; --norm-first, --causal and --set are spelled otherwise.
+KNOWN = (
+    "samples", "tokens", "length", "loss", "largest_loss", "delta", "bits", "rho", "radius",
+    "heads", "key_value_heads", "head_size", "repeats", "model_type", "prefix",
+)  # fmt: skip
 ANSWERS = {"true": True, "false": False, None: None}
 
 
@@ -112,14 +115,14 @@ def run(options: Options, terminal: Terminal) -> int:
     from certiformer.audit.figures import figures, parse_condition
 
     conditions = [parse_condition(text) for text in options.fail_if]
-    given, config = _given(options), _config(options)
+    known = _known(options)
     if options.out is not None:
         require_file(options.out, options.force, options.path, options.compare)
-    found = _audited(options.path, given, config, terminal)
-    other = None if options.compare is None else _audited(options.compare, given, config, terminal)
-    known = figures(found)
-    met = [condition for condition in conditions if condition.is_met(known[condition.name])]
-    said = [condition.sentence(known[condition.name]) for condition in met]
+    found = _audited(options.path, known, terminal)
+    other = None if options.compare is None else _audited(options.compare, known, terminal)
+    measured = figures(found)
+    met = [condition for condition in conditions if condition.is_met(measured[condition.name])]
+    said = [condition.sentence(measured[condition.name]) for condition in met]
     data = _data(found, other, [condition.text for condition in met]) | {"conditions": said}
     if options.out is not None:
         write_file(options.out, options.force, data, found, said)
@@ -135,53 +138,28 @@ def run(options: Options, terminal: Terminal) -> int:
     return 1 if met or not found.complete or (other is not None and not other.complete) else 0
 
 
-def _audited(path: str, given: Any, config: dict[str, Any], terminal: Terminal) -> Audit:
-    from certiformer.audit import audit
+def _audited(path: str, known: dict[str, Any], terminal: Terminal) -> Audit:
+    from certiformer.api.auditing import audit
     from certiformer.cli.progress import progress_for
 
     with progress_for(terminal) as show:
-        return audit(path, given, progress=lambda done, total, name: show("auditing", done, total, name), **config)
+        return audit(path, **known, progress=lambda done, total, name: show("auditing", done, total, name))
 
 
-def _given(options: Options) -> Any:
-    from certiformer.audit import Given
-
-    counts = {name: _whole(name, getattr(options, name)) for name in ("samples", "tokens", "bits", "length")}
-    for name in ("largest_loss", "radius"):
-        value = getattr(options, name)
-        if value is not None and not 0 < value < float("inf"):
-            raise BadInput(f"--{name.replace('_', '-')} is a positive number, not {value}")
-    if not 0 < options.delta < 1:
-        raise BadInput(f"--delta is between 0 and 1, not {options.delta}")
-    if options.loss is not None and not 0 <= options.loss <= options.largest_loss:
-        raise BadInput(f"--loss is between 0 and the largest loss {options.largest_loss:g}, not {options.loss}")
-    if options.rho is not None and not 0 < options.rho < 1:
-        raise BadInput(f"--rho is between 0 and 1, not {options.rho}")
-    numbers = {name: getattr(options, name) for name in ("loss", "largest_loss", "delta", "radius", "rho")}
-    return Given(**counts, **numbers)
-
-
-def _whole(name: str, value: float | None) -> int | None:
-    """A count, which may be written as 1e9."""
-    if value is None:
-        return None
-    if not 1 <= value < 2.0**63 or value != int(value):
-        raise BadInput(f"--{name} is a positive whole number, not {value:g}")
-    return int(value)
-
-
-def _config(options: Options) -> dict[str, Any]:
-    entries = {name: getattr(options, name) for name in CONFIG}
-    entries |= {name: ANSWERS[getattr(options, name)] for name in ("norm_first", "causal")}
+def _known(options: Options) -> dict[str, Any]:
+    """What the user says that no file does, as the arguments of `certiformer.audit`."""
+    known = {name: getattr(options, name) for name in KNOWN}
+    known |= {name: ANSWERS[getattr(options, name)] for name in ("norm_first", "causal")}
+    others: dict[str, Any] = {}
     for text in options.set:
         name, sign, value = text.strip().partition("=")
         if not sign or not name.isidentifier():
             raise BadInput(f"--set takes NAME=VALUE, not {text!r}")
         try:
-            entries[name] = json_format.loads(value)
+            others[name] = json_format.loads(value)
         except ValueError:
-            entries[name] = value
-    return {name: value for name, value in entries.items() if value is not None}
+            others[name] = value
+    return {**known, "set": others}
 
 
 def _data(found: Audit, other: Audit | None, met: list[str]) -> dict[str, Any]:

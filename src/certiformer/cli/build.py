@@ -8,27 +8,12 @@ from typing import Annotated, Any, Literal
 
 from tyro.conf import Positional, arg
 
-from certiformer.cli import finite
+from certiformer.api.building import Layout, Method
 from certiformer.cli.options import OptionalFolder, OptionalText
-from certiformer.cli.search_options import SearchOptions
+from certiformer.cli.search_options import SHARED, SearchOptions
 from certiformer.cli.terminal import Terminal
+from certiformer.errors import BadInput
 
-# The names of `construct.method`, spelled out: the parser of the command line needs them before anything is imported.
-Method = Literal[
-    "auto",
-    "fit",
-    "gather",
-    "ridge",
-    "voronoi",
-    "temperatures",
-    "ridge-temperatures",
-    "sigmoid-heads",
-    "korovkin",
-    "shifted-grids",
-    "squares-rbf",
-    "max-norm",
-]
-Layout = Literal["token", "sequence", "output-token"]
 SUMMARY = "Turn a function into a one-block transformer with a certificate that holds at every point of a box."
 EXAMPLES = """
   certiformer build "sin(x1)+sin(x2)" --on "[0,2*pi]^2" --eps 0.1       # the main job
@@ -44,6 +29,9 @@ EXAMPLES = """
 
 exit codes: 0 certified, 1 refuted, 2 bad input or invalid, 3 undecided or level 1 only
 """
+# The flags that are arguments of `certiformer.build` and not of `prove`.
+CONSTRUCTION = ("method", "objective", "fit_seconds", "tokens", "out_tokens", "out_width", "layout")
+ROWS = ("inputs", "outputs", "teacher", "alphabet")
 
 
 @dataclass(kw_only=True)
@@ -83,28 +71,23 @@ class Options(SearchOptions):
 
 def run(options: Options, terminal: Terminal) -> int:
     """Build, prove, check and report; returns the exit code."""
-    from certiformer import search
+    from certiformer.api.building import build, speaks_of_rows
 
-    if finite.speaks_of_rows(options):
-        return finite.run(options, terminal)
     if options.dry_run:
+        if speaks_of_rows(options.target):
+            raise BadInput(f"--dry-run is for functions on a box, not for {options.target}")
         return _dry_run(options, terminal)
-    arguments = {**options.search_arguments(), **_construction(options), "fit_seconds": options.fit_seconds}
     from certiformer.cli.outcome import carry_out
 
-    return carry_out(partial(search.build, options.target, **arguments), terminal)
-
-
-def _construction(options: Options) -> dict[str, Any]:
-    """What is to be constructed: by which method, and how inputs and outputs are arranged in tokens."""
-    names = ("method", "objective", "tokens", "out_tokens", "out_width", "layout")
-    return {name: getattr(options, name) for name in names}
+    arguments = {name: getattr(options, name) for name in (*SHARED, *CONSTRUCTION, *ROWS)}
+    return carry_out(partial(build, options.target, **arguments, keep=True), terminal)
 
 
 def _dry_run(options: Options, terminal: Terminal) -> int:
     from certiformer import search
 
-    estimate = search.dry_run(options.target, **options.claim_arguments(), **_construction(options))
+    construction = {name: getattr(options, name) for name in CONSTRUCTION if name != "fit_seconds"}
+    estimate = search.dry_run(options.target, **options.claim_arguments(), **construction)
     if terminal.json:
         terminal.emit({**estimate, "outcome": "estimate"})
     else:

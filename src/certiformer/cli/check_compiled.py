@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 def run_every_input(directory: str, terminal: Terminal) -> dict[str, Any] | None:
     """Run the transformer on all inputs where they are fewer than two million; None where they are not."""
-    from certiformer.compiled.program import load_compiled
+    from certiformer.api.folders import load
     from certiformer.errors import MALFORMED, BadInput
     from certiformer.rasp.inputs import count_inputs
 
     try:
-        compiled = load_compiled(directory)
+        compiled = load(directory).subject
     except MALFORMED as problem:  # of a claim that is left undecided nothing was read so far
         raise BadInput(f"the program in {directory} cannot be run: {problem}") from None
     count = count_inputs(compiled.vocab, compiled.length)
@@ -36,15 +36,15 @@ def run_every_input(directory: str, terminal: Terminal) -> dict[str, Any] | None
             def tried(done: int, total: int) -> None:
                 progress("run", done, total, f"{done:,} of {total:,} inputs")
 
-            found = exhaust(compiled, tried)
+            tried_all = exhaust(compiled, tried)
     except BadInput as problem:
         return {"inputs": count, "tried": 0, "wrong": None, "dtype": compiled.dtype, "reason": str(problem)}
     wrong = None
-    if found.wrong is not None:
-        xs, position, answer, right = found.wrong
+    if tried_all.wrong is not None:
+        xs, position, answer, right = tried_all.wrong
         names = {"input": [str(x) for x in xs], "position": position, "answer": str(answer), "program": str(right)}
         wrong = names
-    return {"inputs": count, "tried": found.tried, "wrong": wrong, "dtype": compiled.dtype}
+    return {"inputs": count, "tried": tried_all.tried, "wrong": wrong, "dtype": compiled.dtype}
 
 
 def describe(verdict: Verdict, directory: str, seconds: float, ran: dict[str, Any] | None, terminal: Terminal) -> None:

@@ -16,7 +16,7 @@ from certiformer.cli.terminal import Terminal
 from certiformer.errors import BadInput
 
 if TYPE_CHECKING:
-    from certiformer.compiled import CompiledProgram
+    from certiformer.artifact import Artifact
     from certiformer.compiled.make import Request
     from certiformer.compiler.driver import Compiled
 
@@ -33,6 +33,8 @@ EXAMPLES = """
 --length does not count the beginning-of-sequence token. The Python of a file runs now and never again.
 exit codes: 0 certified, 2 a mistake in the program or the flags, 3 compiled but not proved
 """
+# The flags that are arguments of `certiformer.compile`.
+SHARED = ("vocab", "length", "causal", "dtype", "compress", "layernorm", "rotate", "superpose", "seed")
 
 
 @dataclass(kw_only=True)
@@ -77,18 +79,36 @@ class Options:
 
 def run(options: Options, terminal: Terminal) -> int:
     """Compile, certify, write and report; returns the exit code."""
-    from certiformer.compiled.files import program_place
+    from certiformer.api.compiling import compile as compile_program
+    from certiformer.api.compiling import program_request
+    from certiformer.artifact.folder import DRAWING, held
+    from certiformer.kernel.files import PROGRAM
 
-    request = _request(options)
+    request = program_request(options.program, options.vocab, options.length, options.causal)
+    if options.seconds <= 0:
+        raise BadInput(f"--seconds is a positive number, not {options.seconds:g}")
     out = Path(options.out) if options.out is not None else Path("runs") / request.name
-    with program_place(out, options.force):
+    began = time.monotonic()
+
+    def seen(raw: Compiled) -> None:
+        if not terminal.json:
+            _bill(raw, terminal)
+
+    with held(out, PROGRAM, options.force):
         if not terminal.json:
             _announce(request, terminal)
-        compiled, seconds = _compile(request, options, terminal)
+        with progress_for(terminal) as progress:
+            compiled = compile_program(
+                options.program,
+                **{name: getattr(options, name) for name in SHARED},
+                progress=progress,
+                seen=seen,
+            )
+        seconds = {**compiled.certificate.seconds, "in all": time.monotonic() - began}
         compiled.directory = out
-        extra = _drawing(compiled, terminal) if options.show else {}
-        compiled.save(out, force=options.force, extra=extra)
-    facts = _facts(compiled, seconds)
+        page = _drawing(compiled, terminal) if options.show else None
+        compiled.write(out, force=options.force, extra={} if page is None else {DRAWING: page})
+    facts = {**compiled.summary(), "seconds": {name: round(value, 3) for name, value in seconds.items()}}
     if not terminal.json:
         _describe(compiled, seconds, terminal)
     if options.limits:
@@ -100,57 +120,10 @@ def run(options: Options, terminal: Terminal) -> int:
     return 0 if compiled.certified else 3
 
 
-def _request(options: Options) -> Request:
-    from certiformer.compiled.make import Request
-    from certiformer.compiled.sources import read_source, read_vocab
-
-    if options.seed < 0:
-        raise BadInput(f"--seed is a whole number from 0 up, not {options.seed}")
-
-    source = read_source(options.program)
-    vocab = source.vocab if options.vocab is None else tuple(read_vocab(options.vocab))
-    if vocab is None:
-        raise BadInput("--vocab says which tokens the inputs are made of, for instance --vocab a,b,c")
-    length = source.length if options.length is None else options.length
-    if length is None:
-        raise BadInput("--length says how many tokens an input may have, for instance --length 16")
-    if options.seconds <= 0:
-        raise BadInput(f"--seconds is a positive number, not {options.seconds:g}")
-    return Request(source.program, vocab, length, options.causal, source.name)
-
-
 def _announce(request: Request, terminal: Terminal) -> None:
     tokens = ", ".join(str(token) for token in request.vocab[:12]) + (", ..." if len(request.vocab) > 12 else "")
     causal = "; causal" if request.causal else ""
     terminal.fact("program", f"{request.name} on 1 to {request.length:,} of the tokens {tokens}{causal}")
-
-
-def _compile(request: Request, options: Options, terminal: Terminal) -> tuple[CompiledProgram, dict[str, float]]:
-    from certiformer.compiled.make import compile as compile_request
-
-    began = time.monotonic()
-
-    def seen(raw: Compiled) -> None:
-        if not terminal.json:
-            _bill(raw, terminal)
-
-    with progress_for(terminal) as progress:
-        compiled = compile_request(
-            request.program,
-            request.vocab,
-            request.length,
-            request.causal,
-            options.dtype,
-            compress=options.compress,
-            layernorm=options.layernorm,
-            rotate=options.rotate,
-            superpose=options.superpose,
-            seed=options.seed,
-            name=request.name,
-            progress=progress,
-            seen=seen,
-        )
-    return compiled, {**compiled.certificate.seconds, "in all": time.monotonic() - began}
 
 
 def _bill(raw: Compiled, terminal: Terminal) -> None:
@@ -163,17 +136,13 @@ def _bill(raw: Compiled, terminal: Terminal) -> None:
     terminal.fact("bill", f"{bill}, {size_text(bill.bytes)} in {raw.config.dtype}; {cause} causes {share:,} of them")
 
 
-def _drawing(compiled: CompiledProgram, terminal: Terminal) -> dict[str, bytes]:
-    """The file `circuit.html`; a drawing that fails never spoils a proof."""
-    from certiformer.compiled.circuit_data import circuit_data
-    from certiformer.compiled.files import DRAWING
-    from certiformer.report.circuit_page import write_circuit
-
+def _drawing(compiled: Artifact, terminal: Terminal) -> bytes | None:
+    """The content of `circuit.html`; a drawing that fails never spoils a proof."""
     try:
-        return {DRAWING: write_circuit(circuit_data(compiled)).encode("utf-8")}
+        return compiled.page().encode("utf-8")
     except (ArithmeticError, LookupError, RuntimeError, TypeError, ValueError) as problem:
         terminal.note(f"the drawing failed ({type(problem).__name__}: {problem}); the proof is not affected")
-        return {}
+        return None
 
 
 def _limits(request: Request, seconds: float, terminal: Terminal) -> dict[str, Any]:
@@ -194,50 +163,41 @@ def _limits(request: Request, seconds: float, terminal: Terminal) -> dict[str, A
     }
 
 
-def _facts(compiled: CompiledProgram, seconds: dict[str, float]) -> dict[str, Any]:
-    bill = compiled.bill
-    return {
-        "outcome": compiled.certificate.outcome.value,
-        "level": compiled.certificate.level,
-        "sentence": compiled.sentence(),
-        "reason": compiled.certificate.reason,
-        "program": compiled.name,
-        "vocab": [str(token) for token in compiled.vocab],
-        "length": compiled.length,
-        "causal": compiled.circuit.causal,
-        "dtype": compiled.dtype,
-        "layers": bill.layers,
-        "width": bill.width,
-        "heads": bill.heads,
-        "units": bill.units,
-        "parameters": bill.parameters,
-        "bytes": bill.bytes,
-        "causes": dict(bill.causes[:10]),
-        "seconds": {name: round(value, 3) for name, value in seconds.items()},
-        "notes": list(compiled.notes),
-        "directory": str(compiled.directory),
-    }
-
-
-def _describe(compiled: CompiledProgram, seconds: dict[str, float], terminal: Terminal) -> None:
+def _describe(compiled: Artifact, seconds: dict[str, float], terminal: Terminal) -> None:
     for note in compiled.notes:
         terminal.fact("dtype", note)
     if compiled.certified:
-        terminal.fact("certified", compiled.sentence(), "good")
+        terminal.fact("certified", compiled.claim, "good")
         terminal.fact("proof", f"situations; {compiled.certificate.reason or 'every layer was bounded'}")
     else:
-        sentence = compiled.sentence()
+        sentence = compiled.claim
         claim = f"The claim was: {sentence[0].lower()}{sentence[1:]}"
         terminal.fact("undecided", f"{compiled.certificate.reason}. {claim}", "weak")
     terminal.fact("seconds", ", ".join(f"{name} {value:.2f}" for name, value in seconds.items()))
 
 
-def _describe_folder(compiled: CompiledProgram, terminal: Terminal) -> None:
-    folder = Path(str(compiled.directory))
+def _describe_folder(compiled: Artifact, terminal: Terminal) -> None:
+    folder, program = Path(str(compiled.directory)), compiled.subject
     terminal.fact("folder", f"{folder} ({', '.join(sorted(path.name for path in folder.iterdir()))})")
     place = shlex.quote(str(folder))
-    example = " ".join(str(token) for token in (compiled.vocab * 3)[: min(3, compiled.length)])
+    example = " ".join(str(token) for token in (program.vocab * 3)[: min(3, program.length)])
     commands = [f"certiformer check {place}", f"certiformer run {place} {shlex.quote(example)}"]
     comments = ["the checker alone", "tokens in, tokens out"]
     width = max(map(len, commands))
     terminal.facts("next", [f"{c:<{width}}   # {why}" for c, why in zip(commands, comments, strict=True)])
+
+
+def report(compiled: Artifact, began: float, example: str, terminal: Terminal) -> int:
+    """Say what became of an automaton, a machine, a circuit or a learner; returns the exit code."""
+    facts = {**compiled.summary(), "seconds": round(time.monotonic() - began, 3)}
+    if terminal.json:
+        terminal.emit(facts)
+        return compiled.outcome.exit_code(compiled.level)
+    terminal.fact(
+        "certified" if compiled.certified else "not proved", compiled.claim, "good" if compiled.certified else "weak"
+    )
+    terminal.fact("proof", compiled.certificate.reason)
+    for label, text in compiled.subject.lines(facts, ""):
+        terminal.fact(label, f"{text}; {facts['seconds']:.2f} s")
+    terminal.facts("next", [f"certiformer run {shlex.quote(str(compiled.directory))} {example}"])
+    return compiled.outcome.exit_code(compiled.level)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,31 +43,12 @@ class Options:
 
 def run(options: Options, terminal: Terminal) -> int:
     """Compile, certify, write and report; returns the exit code."""
-    from certiformer.axioms.chain_of_thought_circuit import sentence as sentence_of
-    from certiformer.compiler.circuits import compile_circuit, read_circuit
-    from certiformer.compiler.folder import computation_place
-    from certiformer.kernel.files import GATES
+    from certiformer.api.compiling import compile_circuit
+    from certiformer.cli.compile import report
 
     began = time.monotonic()
-    circuit = read_circuit(options.file)
     out = Path(options.out) if options.out is not None else Path("runs") / Path(options.file).stem
-    with computation_place(out, GATES, options.force):
-        compiled = compile_circuit(circuit, options.dtype)
-        certificate = compiled.save(out, options.force)
-    sentence = sentence_of(compiled.files())
-    sizes = {"inputs": len(circuit.inputs), "gates": len(circuit.gates), "outputs": len(circuit.outputs)}
-    sizes |= {"width": compiled.config.width, "hidden": 8}
-    seconds = round(time.monotonic() - began, 3)
-    if terminal.json:
-        facts = {"outcome": certificate.outcome.value, "level": certificate.level, "reason": certificate.reason}
-        terminal.emit({**facts, "sentence": sentence, **sizes, "seconds": seconds, "directory": str(out)})
-    else:
-        proved = certificate.level == 2
-        terminal.fact("certified" if proved else "not proved", sentence, "good" if proved else "weak")
-        terminal.fact("proof", certificate.reason)
-        size = f"width {sizes['width']}, 8 hidden units, 2 heads, {options.dtype}"
-        terminal.fact("size", f"{size}; {seconds:.2f} s")
-        count = len(circuit.inputs)
-        bits = ("" if count > 20 else " ").join("01"[number % 2] for number in range(count))
-        terminal.facts("next", [f'certiformer run {shlex.quote(str(out))} "{bits}"'])
-    return certificate.outcome.exit_code(certificate.level)
+    compiled = compile_circuit(options.file, dtype=options.dtype, out=out, force=options.force)
+    count = len(compiled.subject.circuit.inputs)
+    bits = ("" if count > 20 else " ").join("01"[number % 2] for number in range(count))
+    return report(compiled, began, f'"{bits}"', terminal)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import shlex
 import time
 from dataclasses import dataclass, fields
-from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from tyro.conf import Positional, arg
 
@@ -82,40 +80,12 @@ class Options:
 
 def run(options: Options, terminal: Terminal) -> int:
     """Compile, certify, write and report; returns the exit code."""
-    from certiformer.compiler.folder import computation_place
-    from certiformer.compiler.incontext import Request, compile_learner, describe, save_learner
-    from certiformer.kernel.files import LEARNER
+    from certiformer.api.compiling import compile_incontext
+    from certiformer.cli.compile import report
 
     began = time.monotonic()
+    flags = {flag.name: getattr(options, flag.name) for flag in fields(options) if flag.name not in ("json", "quiet")}
     out = Path(options.out) if options.out is not None else Path("runs") / options.learner
-    known = {field.name for field in fields(Request)}
-    given = {field.name: getattr(options, field.name) for field in fields(options)}
-    with computation_place(out, LEARNER, options.force):
-        learner = describe(Request(**{name: value for name, value in given.items() if name in known}))
-        compiled = compile_learner(learner)
-        certificate = save_learner(compiled, out, options.force)
-    sentence = import_module(f"certiformer.axioms.{learner.rule}").sentence(compiled.files())
-    seconds = round(time.monotonic() - began, 3)
-    sizes = _sizes(compiled)
-    if terminal.json:
-        facts = {"outcome": certificate.outcome.value, "level": certificate.level, "reason": certificate.reason}
-        facts |= {"sentence": sentence, "learner": learner.learner, "features": learner.features}
-        facts |= {"rows": learner.rows, "bound": certificate.upper, **sizes, "dtype": learner.dtype}
-        terminal.emit({**facts, "seconds": seconds, "directory": str(out)})
-    else:
-        proved = certificate.level == 2
-        terminal.fact("certified" if proved else "not proved", sentence, "good" if proved else "weak")
-        terminal.fact("proof", certificate.reason)
-        passes = f" applied {sizes['loops']} times" if sizes["loops"] > 1 else ""
-        blocks = f"{sizes['blocks']} block{'s' if sizes['blocks'] > 1 else ''}{passes}"
-        size = f"{blocks}, width {sizes['width']}, {sizes['parameters']:,} weights, {learner.dtype}"
-        terminal.fact("size", f"{size}; {seconds:.2f} s")
-        query = ",".join(["0.5"] * min(learner.features, 3)) + (",..." if learner.features > 3 else "")
-        terminal.facts("next", [f"certiformer run {shlex.quote(str(out))} --context data.csv --query {query}"])
-    return certificate.outcome.exit_code(certificate.level)
-
-
-def _sizes(compiled: Any) -> dict[str, int]:
-    config, tensors = compiled.config, compiled.tensors
-    counts = sum(int(tensor.size) for name, tensor in tensors.items() if not name.endswith(".mask"))
-    return {"blocks": len(config.blocks), "loops": config.loops, "width": config.width, "parameters": counts}
+    compiled = compile_incontext(**{**flags, "out": out})
+    query = ",".join(["0.5"] * min(options.features, 3)) + (",..." if options.features > 3 else "")
+    return report(compiled, began, f"--context data.csv --query {query}", terminal)

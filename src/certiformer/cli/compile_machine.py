@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import shlex
 import time
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from tyro.conf import Positional, arg
 
 from certiformer.cli.options import Flag, OptionalFolder
 from certiformer.cli.terminal import Terminal
-from certiformer.errors import BadInput
-
-if TYPE_CHECKING:
-    from certiformer.compiler.machines import CompiledMachine, Decoder
-    from certiformer.kernel.meanings.machine import Machine
 
 SUMMARY = "Turn a Turing machine into a transformer that is proved to run it: looped, or writing one token a step."
 EXAMPLES = """
@@ -29,8 +22,6 @@ EXAMPLES = """
 A machine file has blank, start, halt and transitions = [[state, read, write, L|R|S, next], ...].
 exit codes: 0 certified, 2 a mistake in the file or the flags, 3 compiled but not proved
 """
-TAPE, STEPS, SYMBOLS = 400, 500, 32  # where the flags are not given
-ENCODER_STEPS = {"float64": 500, "float32": 15}  # the precision that this form needs grows with the steps
 
 
 @dataclass(kw_only=True)
@@ -61,60 +52,16 @@ class Options:
 
 def run(options: Options, terminal: Terminal) -> int:
     """Compile, certify, write and report; returns the exit code."""
-    from certiformer.compiler.folder import computation_place, files_of
+    from certiformer.api.compiling import compile_machine
+    from certiformer.cli.compile import report
     from certiformer.compiler.machines import notes, read_machine
-    from certiformer.kernel.files import MACHINE
 
     began = time.monotonic()
     machine = read_machine(options.file)
     out = Path(options.out) if options.out is not None else Path("runs") / Path(options.file).stem
-    with computation_place(out, MACHINE, options.force):
-        for note in notes(machine):
-            terminal.note(f"note: {note}")
-        compiled = _compiled(machine, options)
-        certificate = compiled.save(out, options.force)
-    config = compiled.config
-    rule = import_module(f"certiformer.axioms.{options.form.replace('-', '_')}_machine")
-    sentence = rule.sentence(files_of(config, compiled.tensors, MACHINE, machine.to_text()))
-    hidden = sum(block.ffn.width for block in config.blocks if block.ffn is not None)
-    sizes = {"form": options.form, "width": config.width, "hidden": hidden, **_horizon(compiled)}
-    seconds = round(time.monotonic() - began, 3)
-    if terminal.json:
-        facts = {"outcome": certificate.outcome.value, "level": certificate.level, "reason": certificate.reason}
-        terminal.emit({**facts, "sentence": sentence, **sizes, "seconds": seconds, "directory": str(out)})
-    else:
-        proved = certificate.level == 2
-        terminal.fact("certified" if proved else "not proved", sentence, "good" if proved else "weak")
-        terminal.fact("proof", certificate.reason)
-        blocks = [block.attention for block in config.blocks if block.attention is not None]
-        heads = sum(group.count for attention in blocks for group in attention.heads)
-        size = f"width {config.width}, {hidden:,} hidden units, {heads} heads, {options.dtype}"
-        terminal.fact("size", f"{size}; {seconds:.2f} s")
-        steps = min(1_000, _horizon(compiled).get("steps", 1_000))
-        terminal.facts("next", [f'certiformer run {shlex.quote(str(out))} "" --steps {steps}'])
-    return certificate.outcome.exit_code(certificate.level)
-
-
-def _compiled(machine: Machine, options: Options) -> CompiledMachine | Decoder:
-    from certiformer.compiler.machines import ChainOfThought, EncoderDecoder, compile_machine
-
-    foreign = ("steps", "symbols") if options.form == "looped" else ("tape",)
-    for name in foreign:
-        if getattr(options, name) is not None:
-            reason = "which runs any number of steps" if options.form == "looped" else "whose tape is free"
-            raise BadInput(f"--{name} is not for the form {options.form}, {reason}")
-    if options.form == "looped":
-        return compile_machine(machine, TAPE if options.tape is None else options.tape, options.dtype)
-    symbols = SYMBOLS if options.symbols is None else options.symbols
-    if options.form == "chain-of-thought":
-        return ChainOfThought(machine, STEPS if options.steps is None else options.steps, symbols, options.dtype)
-    steps = ENCODER_STEPS.get(options.dtype, STEPS) if options.steps is None else options.steps
-    return EncoderDecoder(machine, steps, symbols, options.dtype)
-
-
-def _horizon(compiled: CompiledMachine | Decoder) -> dict[str, int]:
-    from certiformer.compiler.machines import CompiledMachine
-
-    if isinstance(compiled, CompiledMachine):
-        return {"cells": compiled.cells}
-    return {"steps": compiled.steps, "symbols": compiled.symbols}
+    for note in notes(machine):
+        terminal.note(f"note: {note}")
+    horizon = {name: getattr(options, name) for name in ("form", "tape", "steps", "symbols", "dtype")}
+    compiled = compile_machine(machine, **horizon, out=out, force=options.force)
+    steps = min(1_000, getattr(compiled.subject, "steps", 1_000))  # the looped form has no horizon
+    return report(compiled, began, f'"" --steps {steps}', terminal)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from tyro.conf import Positional, arg
 
-from certiformer.cli.build import Method
+from certiformer.api.building import Method
 from certiformer.cli.options import Flag, OptionalFile, OptionalFolder
 from certiformer.cli.terminal import Terminal
 
@@ -73,10 +73,10 @@ ARGUMENTS = ("on", "eps", "method", "objective", "fit_seconds", "boxes", "second
 
 def run(options: Options, terminal: Terminal) -> int:
     """Build every point, draw, report; returns the exit code."""
+    from certiformer.artifact.folder import slug
     from certiformer.cli.progress import progress_for
     from certiformer.cli.signals import interrupted_code
     from certiformer.curves import DATA, curve
-    from certiformer.search.folder import slug
 
     out = Path(options.out if options.out is not None else f"runs/curve-{slug(options.target)}")
     arguments = {name: getattr(options, name) for name in ARGUMENTS}

@@ -10,8 +10,8 @@ from certiformer.cli.progress import progress_for
 from certiformer.cli.terminal import Terminal
 
 if TYPE_CHECKING:
+    from certiformer.artifact import Artifact
     from certiformer.kernel.check import Verdict
-    from certiformer.search import Run
 
 FORMULA, BOX, TOLERANCE = "sin(x1)+sin(x2)", "[0,2*pi]^2", "0.1"
 MOVED_BY = 4 * float(TOLERANCE)
@@ -53,7 +53,7 @@ def run(options: Options, terminal: Terminal) -> int:
     return 0 if built.certified and not verdict.accepted else 1
 
 
-def _describe_run(built: Run, terminal: Terminal) -> None:
+def _describe_run(built: Artifact, terminal: Terminal) -> None:
     from certiformer.cli.outcome import describe
 
     describe(replace(built, directory=None), terminal)  # the folder goes away: its place is of no use
@@ -64,7 +64,7 @@ def _describe_verdict(verdict: Verdict, terminal: Terminal) -> None:
     terminal.fact(word, f"{verdict.reason}.", "good" if verdict.accepted else "bad")
 
 
-def _break_and_check(built: Run, folder: Path) -> Verdict:
+def _break_and_check(built: Artifact, folder: Path) -> Verdict:
     """A copy of the run whose one changed weight no hash gives away, and what the checker says about it."""
     import numpy as np
 

@@ -4,18 +4,12 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 from tyro.conf import Positional, arg
 
-from certiformer._version import __version__
 from certiformer.cli.options import Flag
 from certiformer.cli.terminal import Terminal
-from certiformer.errors import BadInput
-
-if TYPE_CHECKING:
-    from certiformer.kernel.certificate import Certificate
 
 SUMMARY = (
     "Write the transformer of a folder as ONNX, PyTorch, TransformerLens, GPT-2, Llama, Phi-3 or Hugging Face files."
@@ -64,23 +58,10 @@ class Options:
 
 def run(options: Options, terminal: Terminal) -> int:
     """Export and say where to; returns the exit code."""
-    from certiformer.cli.export_compiled import prepared
-    from certiformer.compiled.files import is_compiled
-    from certiformer.disk import recover, refuse_own_input
-    from certiformer.export import default_place, write
-    from certiformer.model import load
+    from certiformer.api.exporting import export
 
-    source = Path(options.directory)
-    recover(source)
-    if not source.is_dir():
-        raise BadInput(f"{options.directory} is not a folder")
-    notes = read_notes(source)
-    out = default_place(source, options.to) if options.out is None else Path(options.out)
-    refuse_own_input(out, source)
-    model, labels = load(source), None
-    if is_compiled(source):
-        model, labels, notes = prepared(source, model, options.to, notes)
-    files = write(model, options.to, out, notes, options.force, labels)
+    exported = export(options.directory, options.to, out=options.out, force=options.force)
+    out, files, notes = exported.out, exported.files, exported.notes
     facts = {
         "outcome": "exported",
         "to": options.to,
@@ -97,47 +78,6 @@ def run(options: Options, terminal: Terminal) -> int:
     else:
         _describe(facts, terminal)
     return 0
-
-
-def read_notes(folder: Path) -> dict[str, str]:
-    """What the export will say about its origin: the hash of the weights and, for a proved run, the claim."""
-    from certiformer.cli import export_compiled
-    from certiformer.compiled.files import SEALED
-    from certiformer.export.card import SCOPE
-    from certiformer.kernel.certificate import read_certificate
-    from certiformer.kernel.files import CERTIFICATE, CONFIG, MODEL, PROGRAM, TARGET, digest, read_bytes
-    from certiformer.report import verdict
-    from certiformer.target import any_target_from_text, sentence_of
-
-    notes = {"certiformer_version": __version__, "model_sha256": digest(_weights(folder / MODEL))}
-    if not (folder / CERTIFICATE).is_file():
-        return notes
-    certificate = read_certificate(folder)
-    compiled = certificate.subject == PROGRAM
-    _refuse_foreign_seals(folder, certificate, SEALED if compiled else (MODEL, CONFIG, TARGET))
-    notes["recorded"] = verdict(certificate.outcome.value, certificate.level, checked=False)
-    if certificate.outcome.value != "proved":
-        return notes
-    if compiled:
-        return {**notes, "claim": export_compiled.program_claim(folder), "claim_scope": export_compiled.SCOPE}
-    claim = sentence_of(any_target_from_text(read_bytes(folder / TARGET)), certificate.epsilon)
-    return {**notes, "claim": claim, "claim_scope": SCOPE}
-
-
-def _weights(path: Path) -> bytes:
-    from certiformer.kernel.files import read_bytes
-
-    if not path.is_file():
-        raise BadInput(f"{path.parent} holds no {path.name}; export needs a run folder or a model folder")
-    return read_bytes(path)
-
-
-def _refuse_foreign_seals(folder: Path, certificate: Certificate, names: tuple[str, ...]) -> None:
-    from certiformer.kernel.files import digest, read_bytes
-
-    for name in names:
-        if certificate.seals.get(name) != digest(read_bytes(folder / name)):
-            raise BadInput(f"the certificate in {folder} is about another {name}; certiformer check says more")
 
 
 def _describe(facts: dict[str, Any], terminal: Terminal) -> None:

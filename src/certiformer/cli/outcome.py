@@ -7,20 +7,21 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from certiformer.artifact.folder import REPORT
 from certiformer.cli.progress import progress_for
 from certiformer.cli.signals import interrupted_code
 from certiformer.cli.terminal import Terminal
+from certiformer.report.wording import bracket_line, sizes_text
 
 if TYPE_CHECKING:
-    from certiformer.search import Run
+    from certiformer.artifact import Artifact
 
 FILES = ("model.safetensors", "config.json", "target.json", "certificate.json", "leaves.bin")
-REPORT = "report.html"
 NUMERICAL = "proved (numerical)"
 TONES = {"certified": "good", "refuted": "bad", "invalid": "bad"}
 
 
-def carry_out(command: Callable[..., Run], terminal: Terminal) -> int:
+def carry_out(command: Callable[..., Artifact], terminal: Terminal) -> int:
     """Run the search with progress, draw the report, print the result; returns the exit code."""
     try:
         with progress_for(terminal) as progress:
@@ -28,9 +29,9 @@ def carry_out(command: Callable[..., Run], terminal: Terminal) -> int:
     except KeyboardInterrupt as interrupt:
         return terminal.error(_interruption(interrupt, terminal.command), interrupted_code(interrupt))
     if run.directory is not None and run.model is not None:
-        write_report(run, terminal, checked=run.level == 2)
+        write_report(run, terminal)
     if terminal.json:
-        terminal.emit({**run.summary(), "sentence": claim_of(run)})
+        terminal.emit(run.summary())
     else:
         describe(run, terminal)
     return run.outcome.exit_code(run.level)
@@ -44,35 +45,22 @@ def _interruption(interrupt: KeyboardInterrupt, command: str) -> str:
     return f"interrupted, and nothing is kept; the same command begins again: {command}"
 
 
-def claim_of(run: Run) -> str:
-    """The claim in one sentence."""
-    from certiformer.target import sentence_of
-
-    return sentence_of(run.target, run.certificate.epsilon)
-
-
-def write_report(run: Run, terminal: Terminal, *, checked: bool, folder: Path | None = None) -> Path | None:
-    """Draw `report.html` into `folder`, or else the run folder; a picture that fails never spoils a proof."""
-    from certiformer import report
+def write_report(run: Artifact, terminal: Terminal) -> Path | None:
+    """Draw `report.html` into the run folder; a picture that fails never spoils a proof."""
     from certiformer.disk import write_atomically
-    from certiformer.search.finite_report import finite_report_data
-    from certiformer.search.report_data import report_data
-    from certiformer.target import FiniteTarget
 
-    folder = folder or run.directory
-    if folder is None:
+    if run.directory is None:
         return None
-    path = folder / REPORT
-    collect = finite_report_data if isinstance(run.target, FiniteTarget) else report_data
+    path = run.directory / REPORT
     try:
-        write_atomically(path, report.write(collect(run, checked=checked)).encode("utf-8"))
+        write_atomically(path, run.page().encode("utf-8"))
     except (ArithmeticError, LookupError, OSError, RuntimeError, TypeError, ValueError) as problem:
         terminal.note(f"the report could not be drawn ({type(problem).__name__}: {problem}); the proof is not affected")
         return None
     return path
 
 
-def describe(run: Run, terminal: Terminal) -> None:
+def describe(run: Artifact, terminal: Terminal) -> None:
     """The result for a reader."""
     from certiformer.report import verdict
 
@@ -100,8 +88,8 @@ def describe(run: Run, terminal: Terminal) -> None:
         terminal.facts("next", next_commands(run, str(run.directory)))
 
 
-def _result_line(run: Run, word: str) -> str:
-    claim, reason = claim_of(run), run.certificate.reason
+def _result_line(run: Artifact, word: str) -> str:
+    claim, reason = run.claim, run.certificate.reason
     if word == "certified":
         return claim
     if word == NUMERICAL:
@@ -109,7 +97,7 @@ def _result_line(run: Run, word: str) -> str:
     return f"{reason[:1].upper()}{reason[1:]}. The claim was: {claim[0].lower()}{claim[1:]}"
 
 
-def size_line(run: Run) -> str:
+def size_line(run: Artifact) -> str:
     """The transformer in one line."""
     facts = run.summary()
     blocks = len(run.model.config.blocks) if run.model is not None else 0
@@ -137,29 +125,7 @@ def candidate_lines(rows: list[dict[str, Any]]) -> list[str]:
     return lines
 
 
-def sizes_text(facts: dict[str, Any]) -> str:
-    """How large a transformer is, from its counts.
-
-    >>> sizes_text({"blocks": 1, "heads": 2, "units": 0, "registers": 1600, "nonzero": 9, "dense": 12})
-    '1 block, 2 heads, 1,600 registers, 9 nonzero of 12 weights'
-    """
-    nouns = {"blocks": "block", "heads": "head", "units": "hidden unit", "registers": "register"}
-    parts = [_count(facts[key], noun) for key, noun in nouns.items() if facts[key] or key in ("blocks", "heads")]
-    return f"{', '.join(parts)}, {facts['nonzero']:,} nonzero of {facts['dense']:,} weights"
-
-
-def bracket_line(lower: str | None, upper: str | None) -> str:
-    """Where the largest error lies, both ends rounded outward."""
-    from certiformer.report.numbers import bound_text
-
-    if upper is None and lower is None:
-        return "no bound of sup |T - f| was proved"
-    if upper is None:
-        return f"{bound_text(lower, up=False)} <= sup |T - f|, and no upper bound was proved"
-    return f"{bound_text(lower or '0', up=False)} <= sup |T - f| <= {bound_text(upper, up=True)}"
-
-
-def proof_line(run: Run) -> str:
+def proof_line(run: Artifact) -> str:
     """The rules the proof rests on, and the time it took."""
     facts = run.summary()
     leaves = f" ({facts['leaves']:,} leaves)" if facts["leaves"] else ""
@@ -167,7 +133,7 @@ def proof_line(run: Run) -> str:
     return f"{', then '.join(facts['rules'])}{leaves}; {facts['seconds']:.1f} s in all{f': {steps}' if steps else ''}"
 
 
-def next_commands(run: Run, directory: str) -> list[str]:
+def next_commands(run: Artifact, directory: str) -> list[str]:
     """What a reader may want to type now."""
     folder = shlex.quote(directory)
     commands = [f"certiformer check {folder}", f"certiformer show {folder} --open"]
@@ -176,7 +142,3 @@ def next_commands(run: Run, directory: str) -> list[str]:
         comments[0] = "confirms that nothing is claimed"
     width = max(map(len, commands))
     return [f"{command:<{width}}   # {comment}" for command, comment in zip(commands, comments, strict=True)]
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

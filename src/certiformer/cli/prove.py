@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from tyro.conf import Positional, arg
 
 from certiformer.cli.options import Flag
-from certiformer.cli.search_options import SearchOptions
+from certiformer.cli.search_options import SHARED, SearchOptions
 from certiformer.cli.terminal import Terminal
 
 SUMMARY = "Prove or refute that your own transformer stays within a tolerance of a function, at every point of a box."
@@ -61,15 +61,13 @@ class Options(SearchOptions):
 
 def run(options: Options, terminal: Terminal) -> int:
     """Search, check and report; returns the exit code."""
-    from certiformer import search
+    from certiformer.api.building import prove
     from certiformer.cli.outcome import carry_out
 
     if options.dry_run:
         return _dry_run(options, terminal)
-    return carry_out(
-        partial(search.prove, options.model, options.target, **options.search_arguments(), **options.reading()),
-        terminal,
-    )
+    arguments = {**{name: getattr(options, name) for name in SHARED}, **options.reading()}
+    return carry_out(partial(prove, options.model, options.target, **arguments, keep=True), terminal)
 
 
 def _dry_run(options: Options, terminal: Terminal) -> int:

@@ -4,8 +4,10 @@ common ones; which they are is known only once the study is, so this verb choose
 from __future__ import annotations
 
 import difflib
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, make_dataclass
+from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
@@ -20,6 +22,7 @@ from certiformer.rates.studies import STUDIES, load_study
 if TYPE_CHECKING:
     from certiformer.rates.study import Study
 
+UNFINISHED = 3  # the exit code
 SUMMARY = "Measure how fast errors fall with size: every claim about approximation rates is one study with a picture."
 KINDS = {
     "pod": "singular values, their decay and C_1 of any kernel rho(u, v)",
@@ -133,6 +136,29 @@ def run(options: Options, terminal: Terminal) -> int:
 
 
 def _run_study(study: Study, options: Any, terminal: Terminal) -> int:
-    from certiformer.cli.rates_run import run_study
+    """Run the study; returns the exit code."""
+    from certiformer.cli.progress import progress_for
+    from certiformer.cli.rates_tables import say_result
+    from certiformer.cli.signals import interrupted_code
+    from certiformer.rates.run import STORE, Request, folder_of, run_study
 
-    return run_study(study, options, terminal)
+    began = time.monotonic()
+    chosen = study.options(**{each.name: getattr(options, each.name) for each in fields(study.options)})
+    request = Request(**{each.name: getattr(options, each.name) for each in fields(Request)})
+    try:
+        with progress_for(terminal) as progress:
+            outcome = run_study(study, chosen, request, terminal.command, progress, terminal.note)
+    except KeyboardInterrupt as interrupt:
+        place = Path(request.store or folder_of(study, request) / STORE)
+        kept = f"what was finished is in {place}, and the same command goes on"
+        sentence = f"interrupted; {kept if place.exists() else 'nothing was finished'}: {terminal.command}"
+        return terminal.error(sentence, interrupted_code(interrupt))
+    seconds = round(time.monotonic() - began, 3)
+    if terminal.json:
+        said = {"seconds": seconds, "directory": str(outcome.directory), "notes": outcome.notes}
+        terminal.emit({**outcome.data, **said})
+    else:
+        say_result(outcome.data, outcome.directory, seconds, terminal)
+    for note in outcome.notes:
+        terminal.note(f"note: {note}")
+    return 0 if outcome.complete else UNFINISHED

@@ -13,11 +13,11 @@ from certiformer.cli.options import Flag, OptionalText
 from certiformer.cli.run_tables import pattern_lines, table_lines, trace_lines
 from certiformer.cli.terminal import Terminal
 from certiformer.errors import BadInput
-from certiformer.kernel.certificate import read_certificate
-from certiformer.kernel.files import AUTOMATON, GATES, LEARNER, MACHINE
+from certiformer.kernel.files import AUTOMATON, GATES, LEARNER, MACHINE, PROGRAM
 
 if TYPE_CHECKING:
-    from certiformer.compiled import CompiledProgram
+    from certiformer.artifact import Artifact
+    from certiformer.compiled.program import TokenProgram
     from certiformer.compiled.trace import Reading, Trace
 
 # What else than a program may be in a folder; the module `run_KIND` runs it.
@@ -69,16 +69,19 @@ class Options:
 
 def run(options: Options, terminal: Terminal) -> int:
     """Run the transformer and print; returns the exit code."""
-    from certiformer.compiled import load_compiled
+    from certiformer.api.folders import load
     from certiformer.compiled.sources import read_input
-    from certiformer.disk import recover
 
-    recover(options.directory)
-    kind = KINDS.get(read_certificate(options.directory).subject)
+    artifact = load(options.directory)
+    kind = KINDS.get(artifact.certificate.subject)
     if kind is not None:
-        return import_module(f"certiformer.cli.run_{kind}").run(options, terminal)
+        return import_module(f"certiformer.cli.run_{kind}").run(artifact, options, terminal)
+    if artifact.certificate.subject != PROGRAM:
+        raise BadInput(
+            f"{options.directory} holds an approximation, which is evaluated from Python: load(DIR).run(point)"
+        )
     refuse_flags(options, "a compiled program", "tokens", "attention", "trace", "variable", "out", "force")
-    compiled = load_compiled(options.directory)
+    compiled: TokenProgram = artifact.subject
     xs = read_input(options.tokens or "", compiled.vocab)
     if not xs:
         raise BadInput('the input has no tokens; write them with blanks between, as in "a b c"')
@@ -91,7 +94,7 @@ def run(options: Options, terminal: Terminal) -> int:
         trace = trace.only(options.variable)
     patterns = _patterns(compiled, xs) if options.attention else []
     if options.out is not None:
-        facts["page"] = str(_page(compiled, xs, Path(options.out), options.force))
+        facts["page"] = str(_page(artifact, xs, Path(options.out), options.force))
     if terminal.json:
         facts |= {"attention": patterns} if options.attention else {}
         facts |= {"trace": [_reading(r) for r in trace.readings]} if trace is not None else {}
@@ -110,24 +113,24 @@ def refuse_flags(options: Options, what: str, *known: str) -> None:
         raise BadInput(f"{name} is not for {what}, which {options.directory} holds")
 
 
-def _patterns(compiled: CompiledProgram, xs: list[Any]) -> list[dict[str, Any]]:
+def _patterns(compiled: TokenProgram, xs: list[Any]) -> list[dict[str, Any]]:
     from certiformer.compiled.circuit_data import patterns
 
     heads = patterns(compiled, xs)["heads"]
     return [{"name": head["name"], "weights": head["maps"][0]["values"]} for head in heads]
 
 
-def _page(compiled: CompiledProgram, xs: list[Any], path: Path, force: bool) -> Path:
+def _page(artifact: Artifact, xs: list[Any], path: Path, force: bool) -> Path:
     from certiformer.compiled.circuit_data import circuit_data
     from certiformer.disk import put_file
     from certiformer.report.circuit_page import write_circuit
 
-    put_file(path, write_circuit(circuit_data(compiled, xs)).encode("utf-8"), force)
+    put_file(path, write_circuit(circuit_data(artifact, xs)).encode("utf-8"), force)
     return path
 
 
 def _describe(
-    compiled: CompiledProgram,
+    compiled: TokenProgram,
     xs: list[Any],
     outputs: list[Any],
     patterns: list[dict[str, Any]],
@@ -153,7 +156,7 @@ def _describe(
         _verdict(trace, compiled, terminal)
 
 
-def _verdict(trace: Trace, compiled: CompiledProgram, terminal: Terminal) -> None:
+def _verdict(trace: Trace, compiled: TokenProgram, terminal: Terminal) -> None:
     wrong = trace.first_wrong
     if wrong is None:
         most = max((r.deviation for r in trace.readings), default=0.0)

@@ -8,21 +8,22 @@ from certiformer.cli.terminal import Terminal
 from certiformer.errors import BadInput
 
 if TYPE_CHECKING:
+    from certiformer.artifact import Artifact
     from certiformer.cli.run import Options
 
 _STEPS = {"chain-of-thought": ("token written", "tokens written"), "": ("pass", "passes")}
 
 
-def run(options: Options, terminal: Terminal) -> int:
+def run(artifact: Artifact, options: Options, terminal: Terminal) -> int:
     """Read a word with the automaton of a folder; returns the exit code."""
     from certiformer.cli.run import refuse_flags
     from certiformer.cli.run_tables import table_lines
-    from certiformer.compiler.automata import load_automaton, split_word
+    from certiformer.compiler.automata import split_word
 
     refuse_flags(options, "a compiled automaton", "tokens")
     if options.tokens is None:
         raise BadInput('give the word to read, as in "a b a b"; the empty word is ""')
-    compiled = load_automaton(options.directory)
+    compiled = artifact.subject
     word = split_word(options.tokens, compiled.automaton)
     result = compiled.run(word)
     answer = "accepted" if result.accepted else "rejected"

@@ -7,16 +7,17 @@ from typing import TYPE_CHECKING
 from certiformer.cli.terminal import Terminal
 
 if TYPE_CHECKING:
+    from certiformer.artifact import Artifact
     from certiformer.cli.run import Options
 
 
-def run(options: Options, terminal: Terminal) -> int:
+def run(artifact: Artifact, options: Options, terminal: Terminal) -> int:
     """Decode the gates of a folder's circuit and print its outputs; returns the exit code."""
     from certiformer.cli.run import refuse_flags
-    from certiformer.compiler.circuits import load_circuit, split_bits
+    from certiformer.compiler.circuits import split_bits
 
     refuse_flags(options, "a compiled circuit", "tokens", "trace")
-    compiled = load_circuit(options.directory)
+    compiled = artifact.subject
     circuit = compiled.circuit
     signals = compiled.run(split_bits(options.tokens or "", circuit))
     outputs = [signals[name] for name in circuit.outputs]

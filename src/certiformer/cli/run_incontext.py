@@ -8,32 +8,32 @@ from certiformer.cli.terminal import Terminal
 from certiformer.errors import BadInput
 
 if TYPE_CHECKING:
+    from certiformer.artifact import Artifact
     from certiformer.cli.run import Options
 
 
-def run(options: Options, terminal: Terminal) -> int:
+def run(artifact: Artifact, options: Options, terminal: Terminal) -> int:
     """Predict with the learner of a folder; returns the exit code."""
     from certiformer.cli.run import refuse_flags
-    from certiformer.compiler.incontext import load_learner, read_context, read_queries
-    from certiformer.kernel.certificate import read_certificate
+    from certiformer.compiler.incontext import read_context, read_queries
 
     refuse_flags(options, "a compiled learner", "context", "query")
     if options.context is None or options.query is None:
         raise BadInput('a learner needs rows and a question, for instance --context data.csv --query "0.3,1.2"')
-    compiled = load_learner(options.directory)
+    compiled = artifact.subject
     learner = compiled.learner
     x, y = read_context(options.context, learner.features, learner.rows)
     queries = read_queries(options.query, learner.features)
     outputs = compiled.outputs(x, y, queries)
     predictions = outputs[:, 0].astype(float).tolist()
-    certificate = read_certificate(options.directory)
+    certificate = artifact.certificate
     unproved = [] if certificate.level == 2 else [f"the claim of this folder is not proved: {certificate.reason}"]
     remarks = [*unproved, *compiled.remarks(x, y, queries)]
-    facts = compiled.facts(x, y, outputs)
+    facts = compiled.extras(x, y, outputs)
     if terminal.json:
-        found: dict[str, Any] = {"outcome": "done", "predictions": predictions, "queries": queries.tolist()}
-        found |= {"rows": len(x), "learner": learner.learner, "covered": not remarks, "remarks": remarks, **facts}
-        terminal.emit({**found, "dtype": learner.dtype, "directory": options.directory})
+        answer: dict[str, Any] = {"outcome": "done", "predictions": predictions, "queries": queries.tolist()}
+        answer |= {"rows": len(x), "learner": learner.learner, "covered": not remarks, "remarks": remarks, **facts}
+        terminal.emit({**answer, "dtype": learner.dtype, "directory": options.directory})
         return 0
     for query, prediction in zip(queries.tolist(), predictions, strict=True):
         if terminal.quiet:

@@ -8,19 +8,20 @@ from certiformer.cli.terminal import Terminal
 from certiformer.errors import BadInput
 
 if TYPE_CHECKING:
+    from certiformer.artifact import Artifact
     from certiformer.cli.run import Options
-    from certiformer.compiler.machines import CompiledMachine, Decoder, Moment, Result
+    from certiformer.compiler.machines import Decoder, LoopedMachine, Moment, Result
 
 STEPS = 1_000  # where --steps is not given
 
 
-def run(options: Options, terminal: Terminal) -> int:
+def run(artifact: Artifact, options: Options, terminal: Terminal) -> int:
     """Run the machine of a folder and print where it stands; returns the exit code."""
     from certiformer.cli.run import refuse_flags
-    from certiformer.compiler.machines import Decoder, load_form, split_symbols
+    from certiformer.compiler.machines import Decoder, split_symbols
 
     refuse_flags(options, "a compiled machine", "tokens", "steps", "trace")
-    compiled = load_form(options.directory)
+    compiled = artifact.subject
     word = split_symbols(options.tokens or "", compiled.machine)
     if isinstance(compiled, Decoder):
         result, moments = _decode(compiled, word, options)
@@ -56,9 +57,7 @@ def _decode(compiled: Decoder, word: tuple[str, ...], options: Options) -> tuple
     return result, moments if options.trace else []
 
 
-def _facts(
-    result: Result, moments: list[Moment], directory: str, compiled: CompiledMachine | Decoder
-) -> dict[str, Any]:
+def _facts(result: Result, moments: list[Moment], directory: str, compiled: LoopedMachine | Decoder) -> dict[str, Any]:
     facts: dict[str, Any] = {"outcome": "done", "halted": result.halted, "steps": result.steps, "state": result.state}
     facts |= {"tape": list(result.tape), "first": result.first, "cell": result.cell, "ones": result.ones}
     if moments:
@@ -66,9 +65,11 @@ def _facts(
     return {**facts, "dtype": compiled.config.dtype, "directory": directory}
 
 
-def _used(result: Result, compiled: CompiledMachine | Decoder) -> list[str]:
-    """The tape without the blanks at both ends, the head's cell in brackets."""
-    blank, head = compiled.machine.blank, result.cell - result.first
+def _used(result: Result, compiled: LoopedMachine | Decoder) -> list[str]:
+    """The used part of the tape, the head's cell in brackets."""
+    from certiformer.compiler.machines import used_cells
+
+    head = result.cell - result.first
     marked = [f"[{symbol}]" if place == head else symbol for place, symbol in enumerate(result.tape)]
-    inside = [place for place, symbol in enumerate(result.tape) if symbol != blank or place == head]
-    return marked[inside[0] : inside[-1] + 1]
+    low, high = used_cells(result, compiled.machine)
+    return marked[low : high + 1]

@@ -8,9 +8,9 @@ from typing import Annotated, Any, Literal
 from tyro.conf import arg
 
 from certiformer.cli.options import Flag, OptionalFile, OptionalFolder
-from certiformer.errors import BadInput
 
-SEARCH_KEYS = ("rule", "level", "boxes", "seconds", "quality", "order", "seed", "dtype")
+# The flags that are arguments of `certiformer.build` and `certiformer.prove`; the others are for a terminal.
+SHARED = ("on", "eps", "rule", "level", "boxes", "seconds", "quality", "order", "dtype", "seed", "out", "force")
 
 
 @dataclass(kw_only=True)
@@ -53,14 +53,8 @@ class SearchOptions:
     quiet: Flag = False
     """no progress"""
 
-    def search_arguments(self) -> dict[str, Any]:
-        """What `search.build` and `search.prove` take besides the target."""
-        chosen = {name: getattr(self, name) for name in SEARCH_KEYS}
-        return {**chosen, **self.claim_arguments(), "out": self.out, "force": self.force, "keep": True}
-
-    def claim_arguments(self) -> dict[str, str]:
+    def claim_arguments(self) -> dict[str, Any]:
         """The box and the tolerance, which a claim about a function needs."""
-        if self.on is None or self.eps is None:
-            flag = "--on BOX" if self.on is None else "--eps E"
-            raise BadInput(f'{flag} is missing: a function is approximated on a box, as in --on "[0,1]^2" --eps 0.1')
-        return {"on": self.on, "eps": self.eps}
+        from certiformer.api.building import claim_of
+
+        return dict(zip(("on", "eps"), claim_of(self.on, self.eps), strict=True))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -60,20 +60,21 @@ class Options:
     """no notes"""
 
 
-OWN = ("kind", "eps", "weights", "bits", "over", "values", "picture", "force", "json", "quiet")
-
-
 def run(options: Options, terminal: Terminal) -> int:
     """Answer the question; returns the exit code."""
-    from certiformer.sizes import Budget, size
+    from certiformer.api.studies import size
+    from certiformer.cli.number_lists import spread
+    from certiformer.sizes import Budget
 
-    parameters = {each.name: getattr(options, each.name) for each in fields(options) if each.name not in OWN}
-    if options.over is not None:
-        return _table(options, parameters, terminal)
-    if options.values is not None or options.picture is not None:
+    arguments: dict[str, Any] = {name: getattr(options, name) for name in ("eps", "bits", "constant", "dimension")}
+    if options.over is None and (options.values is not None or options.picture is not None):
         raise BadInput("--values and --picture belong to --over AXIS, such as --over eps --values 0.1,0.03,0.01")
-    answer = size(options.kind, eps=options.eps, weights=_count(options.weights), bits=options.bits, **parameters)
-    if terminal.json:
+    values = spread(options.values or "")
+    table = {} if options.over is None else {"over": options.over, "values": [] if options.values is None else values}
+    answer = size(options.kind, weights=_count(options.weights), **arguments, **table)
+    if isinstance(answer, list):
+        _say_answers(answer, str(options.over), values, options, terminal)
+    elif terminal.json:
         terminal.emit(answer.to_json())
     elif isinstance(answer, Budget):
         _say_budget(answer, terminal)
@@ -92,34 +93,16 @@ def _count(text: str | None) -> int | None:
     return int(plain)
 
 
-def _table(options: Options, parameters: dict[str, Any], terminal: Terminal) -> int:
-    from certiformer.cli.number_lists import spread
-    from certiformer.sizes import make_class, sweep
-    from certiformer.sizes.kinds import positive
-
-    if options.weights is not None:
-        raise BadInput("--weights answers one question; leave --over away")
-    axis, values = str(options.over), spread(options.values or "")
-    if not options.values or not all(values):
-        raise BadInput("--over needs --values, such as --over eps --values 0.1,0.03,0.01")
-    if axis in parameters and parameters[axis] is None:  # the axis itself need not be given
-        parameters[axis] = int(values[0]) if values[0].isdigit() else values[0]
-    kind = make_class(options.kind, parameters)
-    if axis != "eps" and kind.exact == (options.eps is not None):
-        raise BadInput(f"--class {options.kind} " + ("is exact: it takes no --eps" if kind.exact else "needs --eps"))
-    found = sweep(
-        kind, axis, values, Fraction(0) if options.eps is None else positive("eps", options.eps), options.bits
-    )
+def _say_answers(found: list[Statement], axis: str, values: list[str], options: Options, terminal: Terminal) -> None:
     if options.picture is not None:
         _draw(options, axis, values, found)
     if terminal.json:
         terminal.emit({"over": axis, "values": values, "statements": [each.to_json() for each in found]})
-        return 0
+        return
     _say_table(axis, values, found, terminal)
     terminal.fact("distance", found[-1].distance)
     if options.picture is not None:
         terminal.fact("wrote", options.picture)
-    return 0
 
 
 def _draw(options: Options, axis: str, values: list[str], found: list[Statement]) -> None:

@@ -11,9 +11,9 @@ from importlib.metadata import version
 from time import monotonic
 
 from certiformer._version import __version__
-from certiformer.compiled.files import SEALED
 from certiformer.errors import BadInput
 from certiformer.kernel.certificate import Certificate, Outcome, Situations
+from certiformer.kernel.claim import SEALED_PROGRAM
 from certiformer.kernel.files import BASIS, CIRCUIT, CONFIG, MODEL, PROGRAM, digest
 
 Progress = Callable[[str, float, float | None, str], None]
@@ -48,7 +48,7 @@ def certify(files: Mapping[str, bytes], seconds: dict[str, float], progress: Pro
 
 def program_certificate(reason: str, files: Mapping[str, bytes]) -> Certificate:
     """The certificate of a proved program, for a folder with these files."""
-    seals = {name: digest(files[name]) for name in SEALED}
+    seals = {name: digest(files[name]) for name in SEALED_PROGRAM}
     return Certificate(
         "0", Outcome.PROVED, 2, seals, METHOD, upper="0", proof=Situations("0"), reason=reason, assumptions=ASSUMPTIONS
     )
@@ -63,7 +63,7 @@ def unchecked(
 
 
 def _claims_nothing(files: Mapping[str, bytes], reason: str) -> Certificate:
-    seals = {name: digest(files[name]) for name in (*SEALED, BASIS) if name in files}
+    seals = {name: digest(files[name]) for name in (*SEALED_PROGRAM, BASIS) if name in files}
     return Certificate("0", Outcome.UNDECIDED, 0, seals, method=METHOD, reason=reason)
 
 

@@ -6,7 +6,8 @@ import random
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from certiformer.compiled.program import CompiledProgram
+from certiformer.artifact import Artifact
+from certiformer.compiled.program import TokenProgram
 from certiformer.compiled.trace import Trace, sublayers
 from certiformer.kernel.files import MODEL
 from certiformer.kernel.situations.rasp.circuit import ATTENTION, EMBEDDING, FFN, HeadRole, UnitRole
@@ -17,21 +18,22 @@ EXAMPLE_LENGTH = 8
 MAX_HEADS = 24  # whose patterns are drawn; a page of hundreds helps nobody
 
 
-def example_input(compiled: CompiledProgram) -> list[Value]:
+def example_input(compiled: TokenProgram) -> list[Value]:
     """Some tokens to look at, always the same ones: as many different ones as fit."""
     n = min(compiled.length, EXAMPLE_LENGTH)
     return random.Random(0).sample(compiled.vocab * (1 + n // len(compiled.vocab)), n)
 
 
-def circuit_data(compiled: CompiledProgram, tokens: Sequence[Value] | None = None) -> dict[str, Any]:
-    """The data of `report.circuit_page`."""
+def circuit_data(artifact: Artifact, tokens: Sequence[Value] | None = None) -> dict[str, Any]:
+    """The data of `report.circuit_page`; the subject of the artifact is a `TokenProgram`."""
+    compiled: TokenProgram = artifact.subject
     xs = list(tokens) if tokens else example_input(compiled)
     bill, graph = compiled.bill, compiled.extended
     order = sublayers(compiled.config)
     return {
-        "name": compiled.name,
-        "word": compiled.word,
-        "sentence": compiled.sentence(),
+        "name": artifact.name,
+        "word": artifact.word,
+        "sentence": artifact.claim,
         "facts": [
             ("layers", f"{bill.layers:,}"),
             ("heads", f"{bill.heads:,}"),
@@ -48,7 +50,7 @@ def circuit_data(compiled: CompiledProgram, tokens: Sequence[Value] | None = Non
         "example": {"tokens": list(map(spell, xs)), "outputs": list(map(spell, compiled.run_exactly(xs)))},
         "patterns": patterns(compiled, xs),
         "program": str(compiled.graph),
-        "directory": None if compiled.directory is None else str(compiled.directory),
+        "directory": None if artifact.directory is None else str(artifact.directory),
     }
 
 
@@ -98,7 +100,7 @@ def selector_text(graph: Graph, number: int, depth: int = 0) -> str:
     return f"{keys} {word} {queries}" if isinstance(word, str) else f"{node.name}({keys}, {queries})"
 
 
-def unit_text(compiled: CompiledProgram, unit: UnitRole) -> str:
+def unit_text(compiled: TokenProgram, unit: UnitRole) -> str:
     """What a group of hidden units does, in words."""
     cells = compiled.circuit.cells
     written = ", ".join(cells[c].name for c in unit.cells)
@@ -108,7 +110,7 @@ def unit_text(compiled: CompiledProgram, unit: UnitRole) -> str:
     return f"{written} from {read} ({unit.count:,} hidden unit{'' if unit.count == 1 else 's'})"
 
 
-def steps(compiled: CompiledProgram, graph: Graph) -> list[dict[str, Any]]:
+def steps(compiled: TokenProgram, graph: Graph) -> list[dict[str, Any]]:
     """Every embedding, head and group of units as a row of the drawing, in the order of computation."""
     order = sublayers(compiled.config)
     circuit, rows = compiled.circuit, []
@@ -147,7 +149,7 @@ def _step(
     }
 
 
-def patterns(compiled: CompiledProgram, xs: Sequence[Value]) -> dict[str, Any]:
+def patterns(compiled: TokenProgram, xs: Sequence[Value]) -> dict[str, Any]:
     """Where every head looks on one input, as a picture of the report."""
     tokens = list(map(spell, xs))
     heads = []
@@ -162,7 +164,7 @@ def patterns(compiled: CompiledProgram, xs: Sequence[Value]) -> dict[str, Any]:
     return {"kind": "attention", "title": "", "caption": caption, "inputs": [" ".join(tokens)], "heads": heads}
 
 
-def _cells(compiled: CompiledProgram, graph: Graph, readings: Trace) -> list[dict[str, Any]]:
+def _cells(compiled: TokenProgram, graph: Graph, readings: Trace) -> list[dict[str, Any]]:
     shown = {reading.number: reading for reading in readings.readings}
     rows = []
     for number, cell in enumerate(compiled.circuit.cells):  # in this order: a row is found by its id

@@ -14,7 +14,7 @@ from jaxtyping import Int
 
 from certiformer.compiled.batch_meaning import BatchMeaning
 from certiformer.compiled.decode import Decoder
-from certiformer.compiled.program import CompiledProgram
+from certiformer.compiled.program import TokenProgram
 from certiformer.rasp.inputs import count_inputs
 from certiformer.rasp.value import Value, answer
 
@@ -33,12 +33,12 @@ class Exhausted:
     wrong: tuple[list[Value], int, Value, Value] | None
 
 
-def can_be_exhausted(compiled: CompiledProgram) -> bool:
+def can_be_exhausted(compiled: TokenProgram) -> bool:
     """Whether there are few enough inputs to try them all."""
     return compiled.length <= LONGEST and count_inputs(compiled.vocab, compiled.length) < MOST
 
 
-def exhaust(compiled: CompiledProgram, progress: Progress | None = None) -> Exhausted:
+def exhaust(compiled: TokenProgram, progress: Progress | None = None) -> Exhausted:
     """Run the transformer on every input of 1 to `length` tokens; stops at the first wrong answer."""
     total, tried = count_inputs(compiled.vocab, compiled.length), 0
     meaning, decoder = BatchMeaning(compiled.graph), Decoder(compiled.graph, compiled.circuit)

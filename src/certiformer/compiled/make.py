@@ -1,6 +1,6 @@
 """`compile`: from a program to a certified transformer.
 
-    program, vocabulary, length -> compiler -> files -> check -> CompiledProgram
+    program, vocabulary, length -> compiler -> files -> check -> Artifact
 
 `dtype="auto"` takes float32 where the checker accepts it and float64 where it does not. A dtype that was asked for and
 cannot carry the program is a mistake of the request: the sentence says which dtype or length can.
@@ -9,12 +9,13 @@ cannot carry the program is a mistake of the request: the sentence says which dt
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
+from certiformer.artifact import Artifact
 from certiformer.compiled.certify import certify, unchecked
 from certiformer.compiled.limits import Limit, largest_length
-from certiformer.compiled.program import CompiledProgram
+from certiformer.compiled.program import TokenProgram
 from certiformer.compiled.source_lines import source_lines
 from certiformer.compiled.with_realistic import Looks, with_realistic_weights
 from certiformer.compiler.driver import Compiled, compile_graph
@@ -55,11 +56,8 @@ class Request:
         return self.graphs[self.length]
 
 
-def compile(  # noqa: A001
-    program: SOp,
-    vocab: Collection[Value],
-    length: int,
-    causal: bool = False,
+def compile_request(
+    request: Request,
     dtype: str = "auto",
     *,
     compress: int | None = None,
@@ -68,34 +66,22 @@ def compile(  # noqa: A001
     superpose: float = 0.0,
     seed: int = 0,
     certified: bool = True,
-    name: str | None = None,
     progress: Progress | None = None,
     seen: Callable[[Compiled], None] | None = None,
-) -> CompiledProgram:
-    """A transformer that computes `program` on every input of 1 to `length` tokens of `vocab`, with the proof.
+) -> Artifact:
+    """A transformer that computes the program of a request on all its inputs, with the proof.
 
-    Arguments: `causal`, whether no position may look to its right; `dtype` of the weights (`auto`: float32 where that is
-    exact, otherwise float64); `compress` (a width), `layernorm`, `rotate` and `superpose` (the size of the noise), weights
-    that look like those of a trained model, which are run but not certified; `certified=False` leaves the proof out; `seen`
-    is called with the weights before the proof.
-
-    >>> from certiformer.rasp.library import catalogue
-    >>> reverse = compile(catalogue()["reverse"].make(), vocab={"a", "b", "c"}, length=8)
-    >>> reverse.certified, reverse.run("abca")
-    (True, ['a', 'c', 'b', 'a'])
+    The arguments are those of `certiformer.compile`; `certified=False` leaves the proof out.
     """
     if dtype not in DTYPES:
         raise BadInput(f"the dtype is one of {', '.join(DTYPES)}, not {dtype!r}")
-    if isinstance(vocab, (str, bytes)):
-        vocab = list(vocab)
-    request = Request(program, tuple(vocab), length, causal, name or getattr(program, "name", "program"))
-    if causal:
+    if request.causal:
         _refuse_looking_right(request)
     looks = Looks(compress, layernorm, rotate, superpose, seed)
     made = _certified(request, dtype, certified, progress, seen)
     if looks.plain:
         return made
-    raw = compile_graph(request.graph(), causal=causal, dtype=made.dtype)
+    raw = compile_graph(request.graph(), causal=request.causal, dtype=str(made.dtype))
     return with_realistic_weights(made, raw, looks, progress)
 
 
@@ -105,7 +91,7 @@ def _certified(
     certified: bool,
     progress: Progress | None,
     seen: Callable[[Compiled], None] | None,
-) -> CompiledProgram:
+) -> Artifact:
     """The plain weights, in the dtype asked for or the first that carries them."""
     if dtype != "auto":
         made = _make(request, dtype, certified, progress, seen)
@@ -132,7 +118,7 @@ def _refuse_looking_right(request: Request) -> None:
 
 def _make(
     request: Request, dtype: str, certified: bool, progress: Progress | None, seen: Callable[[Compiled], None] | None
-) -> CompiledProgram:
+) -> Artifact:
     began = time.monotonic()
     raw = compile_graph(request.graph(), causal=request.causal, dtype=dtype)
     if seen is not None:
@@ -146,7 +132,7 @@ def _make(
     }
     seconds = {"compile": round(time.monotonic() - began, 3)}
     certificate: Certificate = certify(files, seconds, progress) if certified else unchecked(files, seconds)
-    return CompiledProgram(files, certificate, name=request.name, graph=raw.graph, circuit=circuit)
+    return Artifact(TokenProgram(files, raw.graph, circuit), certificate, files, request.name)
 
 
 def attempt(request: Request, length: int, dtype: str) -> str | None:

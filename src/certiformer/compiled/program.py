@@ -1,20 +1,18 @@
-"""`CompiledProgram`: a transformer that computes a program, with the proof that it does.
+"""`TokenProgram`: the subject of a claim about a program: its graph, its circuit, and how tokens are read and answered.
 
 It is held as the bytes of its files, which is what the certificate speaks of. What needs JAX (`model`, `run`, `trace`)
-loads it on first use; compiling, certifying and saving do not.
+loads it on first use.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from certiformer.compiled.bill import Bill, bill_of
-from certiformer.compiled.files import put_program, read_folder
-from certiformer.kernel.certificate import Certificate, Outcome
-from certiformer.kernel.files import BASIS, CERTIFICATE, CIRCUIT, CONFIG, MODEL, PROGRAM, parse_json
+from certiformer.kernel.certificate import Certificate
+from certiformer.kernel.files import BASIS, CIRCUIT, CONFIG, MODEL, PROGRAM, parse_json
 from certiformer.kernel.situations.rasp.circuit import Circuit
 from certiformer.model.config import Config
 from certiformer.rasp.graph import Graph
@@ -25,33 +23,28 @@ from certiformer.rasp.value import Value, identity, plain
 if TYPE_CHECKING:
     import numpy as np
 
+    from certiformer.artifact import Artifact
     from certiformer.compiled.realistic.basis import Basis
     from certiformer.compiled.trace import Trace
     from certiformer.model import Transformer
 
 
-class CompiledProgram:
-    """What `certiformer.compile` and `certiformer.load` return.
+NOT_CLAIMED = (
+    "Other inputs: longer ones, and tokens outside of the vocabulary.",
+    "What you meant: the proof is about the recorded program, not about the Python that made it.",
+    "Other engines: a run counts when it keeps the rules of float semantics (docs); not every engine was tried.",
+    "Who made the files: the hashes show accidents; anyone can make a consistent folder.",
+)
 
-    `run(tokens)` gives the decoded outputs, `model` is the transformer, `certificate` the claim and what became of it,
-    `circuit` the ground truth, `bill` the size, `save(directory)` writes the folder that `certiformer check` reads.
+
+class TokenProgram:
+    """A program in the weights of a transformer, by the files of its folder.
+
+    `run(tokens)` gives the decoded outputs, `circuit` is the ground truth, `bill` the size, `trace` the debugger.
     """
 
-    def __init__(
-        self,
-        files: Mapping[str, bytes],
-        certificate: Certificate,
-        *,
-        name: str = "program",
-        notes: tuple[str, ...] = (),
-        directory: Path | None = None,
-        graph: Graph | None = None,
-        circuit: Circuit | None = None,
-        recorded: bool = False,
-    ):
-        self.files, self.certificate, self.name = dict(files), certificate, name
-        self.notes, self.directory, self.recorded = notes, directory, recorded
-        self._graph, self._circuit = graph, circuit
+    def __init__(self, files: Mapping[str, bytes], graph: Graph | None = None, circuit: Circuit | None = None):
+        self.files, self._graph, self._circuit = files, graph, circuit
 
     @cached_property
     def graph(self) -> Graph:
@@ -92,16 +85,6 @@ class CompiledProgram:
     @property
     def dtype(self) -> str:
         return self.config.dtype
-
-    @property
-    def certified(self) -> bool:
-        """Whether the checker accepted the proof here; of a folder that was read only `check` can say that."""
-        return self.certificate.outcome is Outcome.PROVED and self.certificate.level == 2 and not self.recorded
-
-    @property
-    def word(self) -> str:
-        """What became of the claim; *certified* only if the checker accepted here."""
-        return self.certificate.outcome.word(self.certificate.level, checked=not self.recorded)
 
     def run(self, tokens: Sequence[Value]) -> list[Any]:
         """The decoded outputs of the transformer, one for every token; None where the program is undefined.
@@ -147,34 +130,59 @@ class CompiledProgram:
         """The program with the nodes that only the transformer has after its own."""
         return graph_from_text(self.circuit.extended)
 
-    def save(self, directory: str | Path, *, force: bool = False, extra: Mapping[str, bytes] | None = None) -> Path:
-        """Write the folder: complete or not at all, and over an earlier one only with `force`."""
-        folder = Path(directory)
-        put_program(folder, {**self.files, **(extra or {}), CERTIFICATE: self.certificate.to_bytes()}, force)
-        self.directory = folder
-        return folder
+    @property
+    def not_claimed(self) -> tuple[str, ...]:
+        return NOT_CLAIMED
 
-    def sentence(self) -> str:
+    def claim(self, certificate: Certificate) -> str:
         """The claim in one sentence, as the checker says it."""
         from certiformer.kernel.meanings.rasp import read_program
         from certiformer.kernel.situations.rasp.prove import claim_of
 
         return claim_of(read_program(self.files[PROGRAM]), self.dtype)
 
-    def __repr__(self) -> str:
-        reason = self.certificate.reason
-        word = f"{self.word}: {reason}" if reason and not self.certified else self.word
-        return f"CompiledProgram({self.name} on 1 to {self.length} tokens of {len(self.vocab)}; {self.bill}; {word})"
+    def answers(self, sequence: Sequence[Value]) -> list[Any]:
+        """The decoded outputs, one for every token."""
+        return self.run(sequence)
+
+    def facts(self, artifact: Artifact) -> dict[str, Any]:
+        bill = self.bill
+        return {
+            "name": artifact.name,
+            "vocab": [str(token) for token in self.vocab],
+            "length": self.length,
+            "causal": self.circuit.causal,
+            "layers": bill.layers,
+            "width": bill.width,
+            "heads": bill.heads,
+            "units": bill.units,
+            "parameters": bill.parameters,
+            "bytes": bill.bytes,
+            "causes": dict(bill.causes[:10]),
+            "program": str(self.graph),
+        }
+
+    def lines(self, facts: dict[str, Any], said: str) -> list[tuple[str, str]]:
+        from certiformer.report.numbers import size_text
+
+        listed = facts["program"].splitlines()
+        more = [f"... {len(listed) - 30} more lines"] if len(listed) > 30 else []
+        causes = [f"{count:>9,} {name}" for name, count in self.bill.causes[:5]]
+        return [
+            ("size", f"{self.bill}, {size_text(facts['bytes'])} in {facts['dtype']}"),
+            ("parameters", "\n".join(causes)),
+            ("program", "\n".join([*listed[:30], *more])),
+        ]
+
+    def page(self, artifact: Artifact) -> str:
+        """The drawing of the circuit."""
+        from certiformer.compiled.circuit_data import circuit_data
+        from certiformer.report.circuit_page import write_circuit
+
+        return write_circuit(circuit_data(artifact))
 
     def _ids(self, xs: Sequence[Value]) -> np.ndarray:
         import numpy as np
 
         places = {identity(token): place for place, token in enumerate(self.vocab)}
         return np.array([places[identity(x)] for x in xs])
-
-
-def load_compiled(directory: str | Path) -> CompiledProgram:
-    """Open the folder of a compiled program. Reads only: `check` verifies what it says."""
-    files = read_folder(directory)
-    certificate = Certificate.from_bytes(files.pop(CERTIFICATE))
-    return CompiledProgram(files, certificate, name=Path(directory).name, directory=Path(directory), recorded=True)

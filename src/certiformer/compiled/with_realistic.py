@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from certiformer.artifact import Artifact
 from certiformer.compiled.certify import unchecked
-from certiformer.compiled.files import BASIS
-from certiformer.compiled.program import CompiledProgram
+from certiformer.compiled.program import TokenProgram
 from certiformer.compiler.driver import Compiled
 from certiformer.errors import BadInput
-from certiformer.kernel.files import CONFIG, MODEL
+from certiformer.kernel.files import BASIS, CONFIG, MODEL
 from certiformer.model.tensor_file import arrays_to_bytes
 
 Progress = Callable[[str, float, float | None, str], None]
@@ -36,9 +36,7 @@ class Looks:
         return not (self.compress is not None or self.layernorm or self.rotate or self.superpose)
 
 
-def with_realistic_weights(
-    plain: CompiledProgram, raw: Compiled, looks: Looks, progress: Progress | None = None
-) -> CompiledProgram:
+def with_realistic_weights(plain: Artifact, raw: Compiled, looks: Looks, progress: Progress | None = None) -> Artifact:
     """The program in other weights; refused when an input that was tried is answered wrongly."""
     from certiformer.compiled.realistic import apply
 
@@ -53,6 +51,5 @@ def with_realistic_weights(
     if plain.certified:
         reason += "; the plain weights of the same program were certified"
     certificate = unchecked(files, dict(plain.certificate.seconds), reason)
-    return CompiledProgram(
-        files, certificate, name=plain.name, notes=plain.notes, graph=plain.graph, circuit=plain.circuit
-    )
+    program = TokenProgram(files, plain.subject.graph, plain.subject.circuit)
+    return Artifact(program, certificate, files, plain.name, notes=plain.notes)

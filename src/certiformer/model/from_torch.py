@@ -56,12 +56,19 @@ def from_torch(
 ) -> Transformer:
     """The transformer that computes what an encoder of PyTorch computes in evaluation mode.
 
-    Arguments: `module`, an `nn.Module` made of `nn.TransformerEncoderLayer`s (in an `nn.TransformerEncoder` or one after
-    the other) with at most one linear map before them, one table of positions, one last norm and one linear map behind
-    them; or the path of a safetensors file with the state dict of one. `tokens`, the number of tokens, needed without a
-    table of positions (or `inputs`, the number of all inputs together). A module says the rest itself. For a file say
-    `heads`, `activation` (`"relu"` or `"gelu"`), `norm_first`, and `read`: the read-out of `"all"` tokens, of their
-    `"mean"` or `"sum"`, of the `"first"` or the `"last"` token; `norm_epsilon` is 1e-5 and `causal` is False unless said.
+    **Arguments:**
+
+    - `module`: an `nn.Module` made of `nn.TransformerEncoderLayer`s (in an `nn.TransformerEncoder` or one after the other)
+      with at most one linear map before them, one table of positions, one last norm and one linear map behind them; or
+      the path of a safetensors file with the state dict of one.
+    - `tokens`: the number of tokens, needed without a table of positions (or `inputs`, of all inputs together).
+    - `inputs`: the number of all inputs together.
+    - `read`: of a file: the read-out of `"all"` tokens, of their `"mean"` or `"sum"`, of the `"first"` or the `"last"`.
+    - `heads`: of a file: the heads of each layer.
+    - `activation`: of a file: `"relu"` or `"gelu"`.
+    - `norm_first`: of a file: whether norms stand before the parts.
+    - `norm_epsilon`: of a file: the epsilon of the norms (default: 1e-5).
+    - `causal`: of a file: whether a token sees no later ones (default: False).
 
     Everything else is refused with a sentence that names the module or the tensor.
 

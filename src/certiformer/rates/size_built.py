@@ -35,7 +35,7 @@ from certiformer.model.layout import tensor_specs
 from certiformer.model.transformer import Transformer
 from certiformer.rates.size_models import Tensors, padded
 from certiformer.rates.size_targets import BOX, FORMULA, SizeTarget
-from certiformer.search.build import prove
+from certiformer.search.job import prove
 from certiformer.target import Target, parse_domain, parse_formula, ridge_split
 
 SINE_PIECES = 4.793 / 4  # a sine over one period takes this / sqrt(tolerance) pieces (construct.piecewise_linear)

@@ -6,9 +6,11 @@ Only a proof that the checker accepted is called *certified*, and only by whoeve
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from certiformer.kernel.axioms import BY_SITUATIONS
 from certiformer.kernel.certificate import Outcome
+from certiformer.report.numbers import bound_text
 
 RECORDED = "This page repeats what its folder records; nothing of that was checked when the page was drawn."
 """What a page says that was drawn from a folder alone."""
@@ -100,3 +102,27 @@ def meaning(outcome: str, level: int, checked: bool) -> str:
     if checked:
         return "The checker recomputed every step of the proof in ball arithmetic and accepted it."
     return "The folder records that the checker accepted; whether it does can be asked again at any time."
+
+
+def sizes_text(facts: dict[str, Any]) -> str:
+    """How large a transformer is, from its counts.
+
+    >>> sizes_text({"blocks": 1, "heads": 2, "units": 0, "registers": 1600, "nonzero": 9, "dense": 12})
+    '1 block, 2 heads, 1,600 registers, 9 nonzero of 12 weights'
+    """
+    nouns = {"blocks": "block", "heads": "head", "units": "hidden unit", "registers": "register"}
+    parts = [_count(facts[key], noun) for key, noun in nouns.items() if facts[key] or key in ("blocks", "heads")]
+    return f"{', '.join(parts)}, {facts['nonzero']:,} nonzero of {facts['dense']:,} weights"
+
+
+def bracket_line(lower: str | None, upper: str | None) -> str:
+    """Where the largest error lies, both ends rounded outward."""
+    if upper is None and lower is None:
+        return "no bound of sup |T - f| was proved"
+    if upper is None:
+        return f"{bound_text(lower, up=False)} <= sup |T - f|, and no upper bound was proved"
+    return f"{bound_text(lower or '0', up=False)} <= sup |T - f| <= {bound_text(upper, up=True)}"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

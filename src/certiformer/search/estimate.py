@@ -17,9 +17,9 @@ import numpy as np
 from certiformer.construct.method import Task
 from certiformer.kernel.refusal import Refused
 from certiformer.search.box_evidence import ROOM
-from certiformer.search.build import checked_network, network_of
 from certiformer.search.candidates import FIT, Candidate, choose, known_method
 from certiformer.search.case import Case
+from certiformer.search.job import checked_network, network_of
 from certiformer.search.request import Options, read_any, read_epsilon, read_shape, read_target
 from certiformer.target import Teacher
 from certiformer.verify.bounder import bounder_for

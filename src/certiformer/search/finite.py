@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import ArrayLike, Num
 
+from certiformer.artifact import Artifact
 from certiformer.construct.memorise import Memory, Progress, memorise
 from certiformer.disk import refuse_own_input
 from certiformer.errors import BadInput
@@ -22,7 +23,6 @@ from certiformer.model import Transformer
 from certiformer.model import load as load_model
 from certiformer.search.finite_job import EPSILON, FiniteJob
 from certiformer.search.request import read_epsilon
-from certiformer.search.run import Run
 from certiformer.search.table_csv import names_of, read_csv, table_from_csv
 from certiformer.target import Table
 
@@ -35,7 +35,7 @@ def build_table(
     *,
     inputs: str | Sequence[str] | None = None,
     outputs: str | Sequence[str] | None = None,
-    eps: str | float = EPSILON,
+    eps: str | float | Fraction = EPSILON,
     tokens: int = 1,
     out_tokens: int = 1,
     teacher: Transformer | str | Path | None = None,
@@ -44,7 +44,7 @@ def build_table(
     keep: bool = False,
     progress: Progress | None = None,
     seed: int = 0,
-) -> Run:
+) -> Artifact:
     """A transformer proved to be within `eps` of every row of a table.
 
     Arguments: `data` a CSV file or a `Table`; `inputs`, `outputs` the names of its columns; `tokens` n, as which the
@@ -54,8 +54,8 @@ def build_table(
 
     >>> rows = tuple(((Fraction(i),), (Fraction(3 * i + 1),)) for i in range(5))
     >>> run = build_table(Table("line", "continuous", rows))
-    >>> run.sentence()
-    'certified: |T - y| <= 1e-6 at every one of the 5 rows of line'
+    >>> run.word, run.claim.startswith("For every one of the 5 rows of the table, the transformer's output differs")
+    ('certified', True)
     >>> run.notes[0]
     '5 rows, 0 hidden units; plain interpolation needs 3'
     """

@@ -8,12 +8,14 @@ from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
+from certiformer.artifact import Artifact
+from certiformer.artifact import folder as folders
 from certiformer.construct.memorise import Progress
 from certiformer.disk import Workplace
 from certiformer.kernel.balls import decimal, working_precision
 from certiformer.kernel.certificate import Certificate, Node, Outcome, Witness
 from certiformer.kernel.check import check, error_lower
-from certiformer.kernel.files import canonical, digest
+from certiformer.kernel.files import TARGET, canonical, digest
 from certiformer.kernel.network import Network
 from certiformer.kernel.problem import FiniteProblem, PointNetwork
 from certiformer.kernel.refusal import Refused
@@ -21,8 +23,7 @@ from certiformer.kernel.rounding.runs import letters_error
 from certiformer.kernel.weights import read_model
 from certiformer.model import Transformer
 from certiformer.model.store import tensors_to_bytes
-from certiformer.search import folder as folders
-from certiformer.search.run import Run, versions
+from certiformer.search.approximation import Approximation, versions
 from certiformer.search.run_error import ASSUMPTIONS as RUN_ASSUMPTIONS
 from certiformer.target import FiniteTarget, SequenceMap, any_target_to_text
 
@@ -42,7 +43,7 @@ class FiniteJob:
         self.progress = progress or (lambda stage, done, total, note: None)
         self.notes: tuple[str, ...] = ()
 
-    def run(self, make: Callable[[], Made], out: str | Path | None, force: bool, keep: bool) -> Run:
+    def run(self, make: Callable[[], Made], out: str | Path | None, force: bool, keep: bool) -> Artifact:
         """Construct, write, check, publish; files stay only when `out` or `keep` asks for them."""
         with folders.run_folder(out, keep, folders.slug(self.target.source), self._request(), force) as place:
             began = time.monotonic()
@@ -51,13 +52,16 @@ class FiniteJob:
             except Refused as problem:
                 reason = str(problem)
                 nothing = Certificate(self.text, Outcome.UNDECIDED, 0, {}, method=self.method, reason=reason)
-                return Run(None, self.target, replace(nothing, versions=versions()), b"")
+                nothing = replace(nothing, versions=versions())
+                return Artifact(Approximation(self.target), nothing, {}, self.target.source)
             seconds = {"construct": round(time.monotonic() - began, 3)}
             certificate = self._settle(place, model, proof, witness, seconds)
             kept = None if out is None and not keep else place.folder
+            files = folders.inputs_in(place.new)
             if kept is not None:
-                place.publish(folders.RUN_FILES)
-            return Run(model, self.target, certificate, b"", kept, notes=(*notes, *self.notes))
+                place.publish(folders.KINDS[TARGET].files)
+            about, said = Approximation(self.target, files), (*notes, *self.notes)
+            return Artifact(about, certificate, files, self.target.source, kept, said)
 
     def _request(self) -> str:
         keys = {"target": any_target_to_text(self.target), "epsilon": self.text, "method": self.method}

@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from typing import Any
 
+from certiformer.artifact import Artifact
 from certiformer.kernel.certificate import Theorem, rule_name
 from certiformer.search.report_data import sizes
-from certiformer.search.run import Run
 from certiformer.target import sentence_of
 from certiformer.target.anything import place_of
 
 
-def finite_report_data(run: Run, *, checked: bool) -> dict[str, Any]:
+def finite_report_data(run: Artifact, *, checked: bool) -> dict[str, Any]:
     """The data of the report; the schema is in `certiformer.report`."""
-    certificate, target, proof = run.certificate, run.target, run.certificate.proof
+    certificate, target, proof = run.certificate, run.subject.target, run.certificate.proof
     note = proof.id if isinstance(proof, Theorem) else f"evaluated at {place_of(target)}"
     return {
         "source": target.source,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from certiformer.artifact import Artifact
 from certiformer.errors import BadInput
 from certiformer.kernel.certificate import Boxes, Node, Theorem, rule_name
 from certiformer.kernel.cover import LEAF
@@ -15,15 +16,14 @@ from certiformer.model.store import tensors_to_bytes
 from certiformer.search.report_attention import attention_picture
 from certiformer.search.report_pictures import anchor, depth_pictures, error_pictures, leaf_depths, middle
 from certiformer.search.report_sizes import size_picture
-from certiformer.search.run import Run
 from certiformer.target import sentence_of
 from certiformer.target.anything import programs_of
 from certiformer.theorem import find
 
 
-def report_data(run: Run, *, checked: bool) -> dict[str, Any]:
+def report_data(run: Artifact, *, checked: bool) -> dict[str, Any]:
     """The data of the report; `checked` says whether the caller has just seen the checker accept."""
-    certificate, target, model = run.certificate, run.target, run.model
+    certificate, target, model = run.certificate, run.subject.target, run.model
     return {
         "sentence": sentence_of(target, certificate.epsilon),
         "source": target.source,
@@ -44,7 +44,7 @@ def report_data(run: Run, *, checked: bool) -> dict[str, Any]:
         "apriori": certificate.apriori,
         "witness": None if certificate.witness is None else certificate.witness.to_json(),
         "sizes": None if model is None else sizes(model),
-        "proof": None if certificate.proof is None else _proof(certificate.proof, run.leaves),
+        "proof": None if certificate.proof is None else _proof(certificate.proof, run.subject.leaves),
         "assumptions": [text for identifier in _theorems(certificate.proof) for text in _trusted(identifier)],
         "candidates": list(run.candidates or []),
         "pictures": [] if model is None else _pictures(run, model),
@@ -55,8 +55,8 @@ def report_data(run: Run, *, checked: bool) -> dict[str, Any]:
     }
 
 
-def _pictures(run: Run, model: Transformer) -> list[dict[str, Any]]:
-    places = {"in the middle": middle(run.target.domain)}
+def _pictures(run: Artifact, model: Transformer) -> list[dict[str, Any]]:
+    places = {"in the middle": middle(run.subject.target.domain)}
     if run.certificate.witness is not None:
         places["at the largest error found"] = anchor(run)
     about = [size_picture(run), attention_picture(model, places)]

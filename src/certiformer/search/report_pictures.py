@@ -16,13 +16,13 @@ import jax
 import numpy as np
 from jaxtyping import Float
 
+from certiformer.artifact import Artifact
 from certiformer.kernel.balls import BallDomain, working_precision
 from certiformer.kernel.certificate import Boxes, Node, Outputs, Split, Triangle
 from certiformer.kernel.cover import LEAF, subtree_ends
 from certiformer.kernel.numbers import decimal_text
 from certiformer.model import Transformer
 from certiformer.search.request import teacher_model
-from certiformer.search.run import Run
 from certiformer.target import Domain, Program, Target, Teacher, parse_epsilon
 from certiformer.target.floating import as_jax
 from certiformer.verify import FloatDomain
@@ -52,10 +52,10 @@ def _axes(domain: Domain) -> list[Axis]:
     ]
 
 
-def error_pictures(run: Run, model: Transformer) -> Iterator[dict[str, Any]]:
-    axes, through = _axes(run.target.domain), anchor(run)
-    sample = _sampler(run.target, model)
-    dimension, shown = len(axes), min(run.target.outputs, MAX_OUTPUTS)
+def error_pictures(run: Artifact, model: Transformer) -> Iterator[dict[str, Any]]:
+    axes, through = _axes(run.subject.target.domain), anchor(run)
+    sample = _sampler(run.subject.target, model)
+    dimension, shown = len(axes), min(run.subject.target.outputs, MAX_OUTPUTS)
     if dimension == 1:
         points = np.linspace(axes[0]["low"], axes[0]["high"], CURVE_POINTS)[:, None]
         ours, wanted = sample(points)
@@ -68,7 +68,7 @@ def error_pictures(run: Run, model: Transformer) -> Iterator[dict[str, Any]]:
         points = _grid(axes, through, plane, side)
         ours, wanted = sample(points)
         for output in range(shown if len(planes) == 1 else 1):
-            name, place = _name(run.target, output), _slice(plane, axes, through)
+            name, place = _name(run.subject.target, output), _slice(plane, axes, through)
             pair = ours[:, output].reshape(side, side), wanted[:, output].reshape(side, side)
             if len(planes) == 1:
                 yield _value_map(axes, plane, pair[0], f"{name}The transformer T")
@@ -86,10 +86,12 @@ def _sampler(target: Target | Teacher, model: Transformer) -> Callable[[np.ndarr
     return sample
 
 
-def _curves(run: Run, x: Axis, points: np.ndarray, ours: np.ndarray, wanted: np.ndarray, output: int) -> dict[str, Any]:
+def _curves(
+    run: Artifact, x: Axis, points: np.ndarray, ours: np.ndarray, wanted: np.ndarray, output: int
+) -> dict[str, Any]:
     return {
         "kind": "curves",
-        "title": f"{_name(run.target, output)}The transformer T against the target f",
+        "title": f"{_name(run.subject.target, output)}The transformer T against the target f",
         "caption": f"{len(points):,} samples; the dashed lines are the tolerance that the claim speaks of.",
         "x": x,
         "points": points.tolist(),
@@ -107,7 +109,7 @@ def _value_map(axes: list[Axis], plane: Plane, values: np.ndarray, title: str) -
     return _map(axes, plane, values, title, caption, low, high, "T", "value")
 
 
-def _error_map(axes: list[Axis], plane: Plane, values: np.ndarray, title: str, run: Run) -> dict[str, Any]:
+def _error_map(axes: list[Axis], plane: Plane, values: np.ndarray, title: str, run: Artifact) -> dict[str, Any]:
     largest = float(np.max(values[np.isfinite(values)], initial=0.0))
     upper = run.certificate.upper
     end = decimal_text(Fraction(upper or run.certificate.epsilon), up=True, digits=4)
@@ -149,11 +151,11 @@ def _side(tokens: int, pictures: int) -> int:
     return int(min(many, max(few, math.sqrt(MAP_WORK / (tokens * pictures)))))
 
 
-def anchor(run: Run) -> Float[np.ndarray, " inputs"]:
+def anchor(run: Artifact) -> Float[np.ndarray, " inputs"]:
     """The point that slices go through: that of the largest known error, or the middle."""
     if run.certificate.witness is not None:
         return np.array([float(Fraction(text)) for text in run.certificate.witness.point])
-    return middle(run.target.domain)
+    return middle(run.subject.target.domain)
 
 
 def middle(domain: Domain) -> Float[np.ndarray, " inputs"]:
@@ -228,11 +230,11 @@ def ridge_axis(direction: tuple[int, ...], axes: list[Axis]) -> Axis:
     }
 
 
-def depth_pictures(run: Run) -> Iterator[dict[str, Any]]:
-    program = run.target.program if isinstance(run.target, Target) else None
-    found = list(parts(run.certificate.proof, program, _axes(run.target.domain), anchor(run).tolist()))
+def depth_pictures(run: Artifact) -> Iterator[dict[str, Any]]:
+    program = run.subject.target.program if isinstance(run.subject.target, Target) else None
+    found = list(parts(run.certificate.proof, program, _axes(run.subject.target.domain), anchor(run).tolist()))
     for node, own, at in found[:MAX_SLICES]:
-        tree = run.leaves[node.offset : node.offset + node.length]
+        tree = run.subject.leaves[node.offset : node.offset + node.length]
         count, (least, most) = tree.count(LEAF), leaf_depths(tree)
         if least == most:
             continue  # cut evenly: the proof tree says so, and the picture would be one colour

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
+from certiformer.artifact import Artifact
 from certiformer.axioms import voronoi_first_order as first_order
 from certiformer.axioms import voronoi_second_order as second_order
 from certiformer.axioms.grid import Grid
@@ -19,7 +20,6 @@ from certiformer.axioms.jets import DerivativeBounds
 from certiformer.expressivity.bits_lower_bound import bits
 from certiformer.kernel.balls import BallDomain, working_precision
 from certiformer.kernel.refusal import Refused
-from certiformer.search.run import Run
 from certiformer.target import Target
 
 PARTS = 400  # sub-boxes on which derivatives are enclosed for the picture
@@ -33,16 +33,16 @@ A2 = (Fraction(1), 3)
 Curve = list[tuple[float, float]]
 
 
-def size_picture(run: Run) -> dict[str, Any] | None:
+def size_picture(run: Artifact) -> dict[str, Any] | None:
     """The picture, or None when there is no transformer or its tolerance is beyond float64."""
     epsilon = float(Fraction(run.certificate.epsilon))
-    if run.model is None or not isinstance(run.target, Target) or not 1e-30 < epsilon < 1e30:
+    if run.model is None or not isinstance(run.subject.target, Target) or not 1e-30 < epsilon < 1e30:
         return None
     dots = _dots(run, epsilon)
     places = [dot["x"] for dot in dots]
     low, high = (min([epsilon / 10**DECADES, *places]), max([epsilon * 10**DECADES, *places]))
     tolerances = [low * (high / low) ** (k / (SAMPLES - 1)) for k in range(SAMPLES)]
-    curves, note = _curves(run.target, tolerances)
+    curves, note = _curves(run.subject.target, tolerances)
     heights = [dot["y"] for dot in dots]
     top = max(heights) * 300
     # Room below the lowest dot for its name.
@@ -62,7 +62,7 @@ def size_picture(run: Run) -> dict[str, Any] | None:
     }
 
 
-def _dots(run: Run, epsilon: float) -> list[dict[str, Any]]:
+def _dots(run: Artifact, epsilon: float) -> list[dict[str, Any]]:
     upper = run.certificate.upper
     weights = 0 if run.model is None else run.model.nonzero_count()
     place = float(Fraction(upper)) if upper is not None and Fraction(upper) > 0 else epsilon
@@ -81,7 +81,7 @@ def _dots(run: Run, epsilon: float) -> list[dict[str, Any]]:
     return dots
 
 
-def _bracket(run: Run, left: float, height: float) -> list[dict[str, Any]]:
+def _bracket(run: Artifact, left: float, height: float) -> list[dict[str, Any]]:
     """The proved bracket of the largest error, at the height of this run; it may start left of the picture."""
     lower, upper = run.certificate.lower, run.certificate.upper
     if upper is None or not Fraction(upper) > 0:

@@ -8,6 +8,7 @@ from fractions import Fraction
 from functools import partial
 from pathlib import Path
 
+from certiformer.artifact import Artifact
 from certiformer.construct.counting import counting_network
 from certiformer.construct.induction_head import LEAD, induction_network
 from certiformer.construct.majority import majority_network
@@ -22,7 +23,6 @@ from certiformer.kernel.numbers import decimal_text
 from certiformer.model import Config, Transformer
 from certiformer.search.finite_job import EPSILON, FiniteJob, Made
 from certiformer.search.request import read_epsilon
-from certiformer.search.run import Run
 from certiformer.target import CountMap, InductionMap, SequenceMap, SortMap, WidthMap
 
 # The real-number functions of the weights are the maps themselves, or leak less than 4 n exp(-64); the checker's balls of
@@ -50,13 +50,13 @@ def build_sequences(
     alphabet: int,
     tokens: int,
     *,
-    eps: str | float = EPSILON,
+    eps: str | float | Fraction = EPSILON,
     dtype: str = "float64",
     out: str | Path | None = None,
     force: bool = False,
     keep: bool = False,
     progress: Progress | None = None,
-) -> Run:
+) -> Artifact:
     """A transformer proved to compute a map on every sequence of `tokens` letters from an alphabet, all V^n of them.
 
     `word` is `sort`, `count`, `parity` (of the letters 1), `majority`, `hist` or `induction`; `dtype` is the stored type
@@ -79,7 +79,7 @@ def build_sequences(
     return _with_margin(job.run(make, out, force, keep), dtype)
 
 
-def _with_margin(run: Run, dtype: str) -> Run:
+def _with_margin(run: Artifact, dtype: str) -> Artifact:
     """The run with a note on how far its outputs, whole numbers all of them, stay from being rounded the wrong way."""
     certificate = run.certificate
     if not run.certified or certificate.upper is None:
@@ -94,7 +94,7 @@ def _with_margin(run: Run, dtype: str) -> Run:
     return replace(run, notes=(*run.notes, note))
 
 
-def build_sort(alphabet: int, tokens: int, **options) -> Run:
+def build_sort(alphabet: int, tokens: int, **options) -> Artifact:
     """A transformer proved to sort every sequence of `tokens` letters from an alphabet; options of `build_sequences`.
 
     >>> build_sort(3, 8).certified

@@ -8,14 +8,14 @@ from typing import Any
 
 from jaxtyping import ArrayLike
 
+from certiformer.artifact import Artifact
 from certiformer.construct import masked_gather
 from certiformer.construct.method import Task
 from certiformer.expressivity.sparse_attention import mask_stack
-from certiformer.search.build import Job
 from certiformer.search.candidates import Candidate, Choice
 from certiformer.search.case import Progress
+from certiformer.search.job import Job
 from certiformer.search.request import Options, read_shape, read_target
-from certiformer.search.run import Run
 
 METHOD = "masked-gather"
 
@@ -35,7 +35,7 @@ def build_under_mask(
     keep: bool = False,
     progress: Progress | None = None,
     **options: Any,
-) -> Run:
+) -> Artifact:
     """A transformer under `masks` proved to be within `eps` of `target` at every point of the box `on`.
 
     `masks` is one (n, n) table, row k saying whom token k attends to, or one for each layer, used in turn. `attention` is

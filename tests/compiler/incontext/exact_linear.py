@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from certiformer.compiler.incontext.compiled import CompiledLearner
+from certiformer.compiler.incontext.compiled import ContextLearner
 from certiformer.kernel.meanings.least_squares import LeastSquares
 
 
@@ -26,7 +26,7 @@ def tokens_of(learner: LeastSquares, x: np.ndarray, y: np.ndarray, query: np.nda
     return tokens
 
 
-def forward(compiled: CompiledLearner, tokens: np.ndarray, number: Callable[[float], Any] = Fraction) -> Any:
+def forward(compiled: ContextLearner, tokens: np.ndarray, number: Callable[[float], Any] = Fraction) -> Any:
     """The output of stored linear attention on tokens, in their own arithmetic (`number`, where tokens are objects)."""
     exact = tokens.dtype == object
     t = {name: fractions(a, number) if exact else a.astype(tokens.dtype) for name, a in compiled.tensors.items()}

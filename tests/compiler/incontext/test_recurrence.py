@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from certiformer.compiler.incontext import Request, compile_learner, describe
+from certiformer.compiler.incontext import Request, context_learner, describe
 from certiformer.compiler.incontext.gradient import explicit
 from certiformer.compiler.incontext.recurrence import predict_next, rows_of_sequence
 from certiformer.errors import BadInput
@@ -16,7 +16,7 @@ def test_the_next_term_is_found_to_the_bias_of_the_strength():
     """x' = 0.8 x - 0.3: with strength s the prediction is off by at most s |q| |w| / least eigenvalue."""
     strength = 1e-6
     learner = describe(Request(learner="ridge", features=2, rows=8, strength=str(strength), tolerance=1.0))
-    compiled = compile_learner(learner)
+    compiled = context_learner(learner)
     terms = [1.0]
     for _ in range(7):
         terms.append(0.8 * terms[-1] - 0.3)
@@ -28,7 +28,7 @@ def test_the_next_term_is_found_to_the_bias_of_the_strength():
 
 
 def test_several_terms_of_second_order_in_the_one_model():
-    compiled = compile_learner(
+    compiled = context_learner(
         describe(
             Request(learner="ridge", features=3, rows=6, strength="1e-3", schedule="constant", layers=400, looped=True)
         )

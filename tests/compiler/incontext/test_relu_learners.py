@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from certiformer.axioms.in_context_relu import find
-from certiformer.compiler.incontext import Request, compile_learner, describe
+from certiformer.compiler.incontext import Request, context_learner, describe
 from certiformer.compiler.incontext.registry import module_of
 from certiformer.errors import BadInput
 from compiler.incontext.numpy_relu import run
@@ -24,7 +24,7 @@ def task(seed: int, rows: int = 30, features: int = 4, noise: float = 0.1):
 
 
 def outputs(word: str, x, y, queries, **flags):
-    learner = compile_learner(describe(Request(learner=word, features=x.shape[1], rows=32, **flags)))
+    learner = context_learner(describe(Request(learner=word, features=x.shape[1], rows=32, **flags)))
     module = module_of(word)
     module.refuse(learner.learner, x, y, queries)
     return learner, run(learner, module.points(learner.learner, x, y, queries))
@@ -76,7 +76,7 @@ def test_a_spectrum_that_begins_at_zero_up_to_rounding_begins_at_zero(word, roun
     x = np.array([[0.5, 0.25, -0.5, 0.75], [1.0, -0.5, 0.25, 0.5]])
     if word in FLAGS and word != "select":
         y, queries = np.array([1.0, 0.0]), np.eye(4)
-        compiled = compile_learner(exact)
+        compiled = context_learner(exact)
         module_of(word).refuse(exact, x, y, queries)
         assert np.isfinite(compiled.outputs(x, y, queries)).all()
 
@@ -116,7 +116,7 @@ def test_logistic_regression_beside_scikit_learn(error):
 
 
 def test_data_that_the_type_does_not_have_are_remarked():
-    learner = compile_learner(describe(Request(learner="relu", features=1, strength="1", dtype="float32", layers=2)))
+    learner = context_learner(describe(Request(learner="relu", features=1, strength="1", dtype="float32", layers=2)))
     third = np.array([[1 / 3]])
     assert "rounded to float32" in learner.remarks(third, third[0], third)[0]
     assert learner.remarks(np.array([[0.5]]), np.array([0.25]), np.array([[1.0]])) == []
@@ -162,7 +162,7 @@ LOST = r"the last 4 are for validation"
 )
 def test_contexts_that_cannot_be_learned_from(word, data, reason):
     flags = {"lasso": {"strength": "0.1"}, "select": {"validation": 4, "rows": 12}}.get(word, {})
-    learner = compile_learner(describe(Request(learner=word, features=3, layers=2, **flags)))
+    learner = context_learner(describe(Request(learner=word, features=3, layers=2, **flags)))
     with pytest.raises(BadInput, match=reason):
         learner.outputs(data["x"], data["y"], data["queries"])
 
@@ -171,7 +171,7 @@ def test_contexts_that_cannot_be_learned_from(word, data, reason):
 def test_a_spectrum_that_does_not_hold_is_refused(word):
     data = tables()
     flags = {"lasso": {"strength": "0.1"}, "select": {"validation": 2}}.get(word, {})
-    learner = compile_learner(describe(Request(learner=word, features=3, layers=2, spectrum=(0.0, 0.01), **flags)))
+    learner = context_learner(describe(Request(learner=word, features=3, layers=2, spectrum=(0.0, 0.01), **flags)))
     with pytest.raises(BadInput, match=r"the largest eigenvalue of the mean of x x\^T is"):
         learner.outputs(data["x"], data["y"], data["queries"])
 

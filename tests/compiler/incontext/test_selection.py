@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from certiformer.compiler.incontext import Request, compile_learner, describe
+from certiformer.compiler.incontext import Request, context_learner, describe
 from compiler.incontext.numpy_relu import run
 
 STRENGTHS, FEATURES, ROWS, VALIDATION = (0.01, 0.1, 1.0, 10.0), 5, 24, 8
@@ -35,7 +35,7 @@ def oracle(x, y, query):
 
 def compiled(layers: int):
     text = ",".join(map(str, STRENGTHS))
-    return compile_learner(describe(Request(learner="select", strength=text, layers=layers, margin=1e-9, **FLAGS)))
+    return context_learner(describe(Request(learner="select", strength=text, layers=layers, margin=1e-9, **FLAGS)))
 
 
 def agreement(learner, count: int, evaluate):
@@ -63,7 +63,7 @@ def test_the_oracle_strength_is_chosen():
 def test_the_oracle_strength_is_chosen_in_200_tasks():
     """The one model, not a stand-in."""
     learner = compiled(400)
-    same, apart, best = agreement(learner, 200, lambda inputs: learner.transformer.evaluate(inputs))
+    same, apart, best = agreement(learner, 200, lambda inputs: learner.model.evaluate(inputs))
     print(f"\n{same.sum()} of 200 choose the oracle strength; largest distance there {apart[same].max():.2e}")
     assert same.mean() >= 0.95 and len(set(best)) == 4
     assert apart[same].max() < 1e-6

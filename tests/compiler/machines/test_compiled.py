@@ -10,7 +10,8 @@ from itertools import product
 import numpy as np
 import pytest
 
-from certiformer.compiler.machines import CompiledMachine, compile_machine, load_machine, simulate
+from certiformer import load
+from certiformer.compiler.machines import machine_loop, simulate
 from certiformer.compiler.machines.examples import busy_beaver, increment, palindrome
 from certiformer.compiler.machines.simulate import Simulation
 from certiformer.compiler.machines.windows import run_cached
@@ -24,7 +25,7 @@ def test_loops_are_steps_from_every_configuration(cells, loops):
     """Every tape, every place and every state of the head, in the model's own forward pass."""
     for seed in range(2):
         machine = random_machine(seed)
-        compiled = compile_machine(machine, cells)
+        compiled = machine_loop(machine, cells)
         model = Transformer(replace(compiled.config, loops=loops), compiled.tensors)
         count, tokens, wanted = len(machine.symbols), [], []
         for symbols in product(machine.symbols, repeat=cells):
@@ -39,7 +40,7 @@ def test_loops_are_steps_from_every_configuration(cells, loops):
 @pytest.mark.parametrize("dtype", ["float64", "float32", "bfloat16"])
 @pytest.mark.parametrize("method", ["near", "full", "cached"])
 def test_the_four_state_beaver_halts(dtype, method):
-    compiled = compile_machine(busy_beaver(4), 24, dtype)
+    compiled = machine_loop(busy_beaver(4), 24, dtype)
     result = compiled.run(method=method)
     assert result == simulate(busy_beaver(4), cells=24)
     assert (result.halted, result.steps, result.ones) == (True, 107, 13)
@@ -48,7 +49,7 @@ def test_the_four_state_beaver_halts(dtype, method):
 
 
 def test_five_thousand_steps_of_the_five_state_beaver():
-    compiled = compile_machine(busy_beaver(5), 400)
+    compiled = machine_loop(busy_beaver(5), 400)
     assert compiled.run(steps=5_000) == simulate(busy_beaver(5), steps=5_000, cells=400)
     assert compiled.deviation(steps=5_000) == 0.0
 
@@ -56,7 +57,7 @@ def test_five_thousand_steps_of_the_five_state_beaver():
 def test_near_the_head_is_the_full_pass():
     """Bit by bit, arrival slots and positions included, after every number of steps."""
     for seed in range(2):
-        compiled = compile_machine(random_machine(seed), 9)
+        compiled = machine_loop(random_machine(seed), 9)
         for steps in (1, 2, 3, 10):
             streams = []
             for method in ("near", "full"):
@@ -75,7 +76,7 @@ def test_near_the_head_is_the_full_pass():
 @pytest.mark.parametrize("seed", range(3))
 def test_random_machines(seed):
     machine = random_machine(100 + seed)
-    compiled = compile_machine(machine, 30, ("float64", "float32", "bfloat16")[seed % 3])
+    compiled = machine_loop(machine, 30, ("float64", "float32", "bfloat16")[seed % 3])
     for word in ((), ("_", "a"), ("a", "a", "_", "a")):
         try:
             wanted = simulate(machine, word, 60, cells=30)
@@ -89,12 +90,12 @@ def test_random_machines(seed):
 
 @pytest.mark.parametrize(("machine", "word"), [(increment(), "1011"), (palindrome(), "abba"), (palindrome(), "abab")])
 def test_a_trace_is_the_run_step_by_step(machine, word):
-    compiled = compile_machine(machine, 20)
+    compiled = machine_loop(machine, 20)
     assert compiled.trace(word, 50) == list(Simulation(machine, word, 20))
 
 
 def test_a_tape_that_is_too_short_is_noticed():
-    compiled = compile_machine(busy_beaver(4), 8)
+    compiled = machine_loop(busy_beaver(4), 8)
     for method in ("near", "full"):
         with pytest.raises(BadInput, match="^the tape of 8 cells is too short: the machine needs cell -5 at step 59$"):
             compiled.run(method=method)
@@ -104,7 +105,7 @@ def test_a_tape_that_is_too_short_is_noticed():
 
 
 def test_wrong_arguments_get_one_sentence():
-    compiled = compile_machine(busy_beaver(2), 8)
+    compiled = machine_loop(busy_beaver(2), 8)
     with pytest.raises(BadInput, match=r"symbol 2 of the input is 'x', which is not in the alphabet 0, 1"):
         compiled.run(("1", "x"))
     with pytest.raises(BadInput, match="the input has 5 symbols, more than the 4 cells from 0 on"):
@@ -114,33 +115,34 @@ def test_wrong_arguments_get_one_sentence():
     with pytest.raises(BadInput, match="near or full, not 'fast'"):
         compiled.run(method="fast")
     with pytest.raises(BadInput, match="1 to 1,000,000 cells, not 0"):
-        compile_machine(busy_beaver(2), 0)
+        machine_loop(busy_beaver(2), 0)
     with pytest.raises(BadInput, match="float64, float32, bfloat16, not 'int8'"):
-        compile_machine(busy_beaver(2), 8, "int8")
+        machine_loop(busy_beaver(2), 8, "int8")
 
 
 def test_a_folder_holds_the_same_machine(tmp_path):
-    compiled = compile_machine(increment(), 20, "float32")
-    assert compiled.save(tmp_path / "m").outcome.value == "proved"
-    loaded = load_machine(tmp_path / "m")
+    compiled = machine_loop(increment(), 20, "float32")
+    artifact = compiled.certified()
+    assert artifact.certified and artifact.save(tmp_path / "m") == tmp_path / "m"
+    loaded = load(tmp_path / "m").subject
     assert loaded.machine == compiled.machine and loaded.config == compiled.config
     assert all(np.array_equal(loaded.tensors[name], tensor) for name, tensor in compiled.tensors.items())
     assert loaded.run("111").ones == 4
-    with pytest.raises(BadInput, match="already holds a compiled machine; add --force"):
-        compiled.save(tmp_path / "m")
-    compile_machine(increment(), 30).save(tmp_path / "m", force=True)
-    assert CompiledMachine.load(tmp_path / "m").cells == 30
+    with pytest.raises(BadInput, match="already holds a compiled machine; pass force=True"):
+        artifact.save(tmp_path / "m")
+    machine_loop(increment(), 30).certified().save(tmp_path / "m", force=True)
+    assert load(tmp_path / "m").subject.cells == 30
     (tmp_path / "m" / "notes.txt").touch()
     with pytest.raises(BadInput, match="not empty and not an earlier compiled machine"):
-        compiled.save(tmp_path / "m", force=True)
+        artifact.save(tmp_path / "m", force=True)
     (tmp_path / "m" / "machine.json").write_text(palindrome().to_text())
     with pytest.raises(BadInput, match="is not that of the machine beside it"):
-        load_machine(tmp_path / "m")
+        load(tmp_path / "m")
 
 
 def test_compiling_needs_no_jax():
     code = "import sys; from certiformer.compiler.machines import *; from certiformer.compiler.machines.examples import busy_beaver;"
-    code += "c = compile_machine(busy_beaver(5)); print(c.config.width, 'jax' in sys.modules)"
+    code += "c = machine_loop(busy_beaver(5)); print(c.config.width, 'jax' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["50", "False"]
 
@@ -153,13 +155,13 @@ def test_windows_are_looked_up():
         (palindrome(), "abba", 100, 200),
         (random_machine(3), "a", 500, 2_000),
     ):
-        compiled = compile_machine(machine, cells)
+        compiled = machine_loop(machine, cells)
         for few in (0, 1, 7, steps):
             assert compiled.run(word, few, "cached") == simulate(machine, word, few, cells=cells)
 
 
 def test_windows_are_computed_once():
-    result, effort = run_cached(compile_machine(busy_beaver(5), 2_000), (), 100_000)
+    result, effort = run_cached(machine_loop(busy_beaver(5), 2_000), (), 100_000)
     assert result == simulate(busy_beaver(5), steps=100_000, cells=2_000)
     assert effort.visits > 10 * effort.windows and effort.passes < 20_000
 
@@ -169,19 +171,19 @@ def test_a_short_tape_is_noticed_by_windows():
         with pytest.raises(BadInput) as wanted:
             simulate(busy_beaver(5 if cells == 100 else 4), steps=100_000, cells=cells)
         with pytest.raises(BadInput) as found:
-            compile_machine(busy_beaver(5 if cells == 100 else 4), cells).run(steps=100_000, method="cached")
+            machine_loop(busy_beaver(5 if cells == 100 else 4), cells).run(steps=100_000, method="cached")
         assert str(found.value) == str(wanted.value)
 
 
 @pytest.mark.slow
 def test_the_five_state_beaver_halts():
-    result, effort = run_cached(compile_machine(busy_beaver(5), 24_600), (), 50_000_000)
+    result, effort = run_cached(machine_loop(busy_beaver(5), 24_600), (), 50_000_000)
     assert (result.halted, result.steps, result.ones) == (True, 47_176_870, 4_098)
     assert effort.windows < 200
 
 
 @pytest.mark.slow
 def test_five_thousand_full_passes():
-    compiled = compile_machine(busy_beaver(5), 400)
+    compiled = machine_loop(busy_beaver(5), 400)
     assert compiled.run(steps=5_000, method="full") == simulate(busy_beaver(5), steps=5_000, cells=400)
     assert compiled.deviation(steps=5_000, method="full") == 0.0

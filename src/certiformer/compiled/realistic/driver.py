@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from certiformer.compiled.files import CIRCUIT, PROGRAM
 from certiformer.compiled.realistic.basis import BASIS, Basis
 from certiformer.compiled.realistic.evidence import MOST, Evidence, Progress, measure
 from certiformer.compiled.realistic.layernorm import pins_for, with_layer_norm
@@ -20,7 +19,7 @@ from certiformer.compiled.realistic.rotate import rotation
 from certiformer.compiled.realistic.stream import Tensors, as_float64, as_stored, in_basis, is_conjugate
 from certiformer.compiler.driver import Compiled
 from certiformer.errors import BadInput
-from certiformer.kernel.files import CONFIG, MODEL
+from certiformer.kernel.files import CIRCUIT, CONFIG, MODEL, PROGRAM
 from certiformer.kernel.numbers import rounded_text
 from certiformer.kernel.situations.rasp.circuit import Circuit
 from certiformer.model.config import Config

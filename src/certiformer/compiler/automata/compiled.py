@@ -1,15 +1,14 @@
-"""`CompiledAutomaton`: a finite automaton with the weights that run it, its runs and its files.
+"""`WordReader`: a finite automaton in the weights of a transformer, and how it reads words.
 
 Compiling and running need NumPy alone; JAX is imported for runs through the one `Transformer` (`method="full"`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -22,16 +21,19 @@ from certiformer.compiler.automata.evaluate import (
     unit_vectors,
     written_tokens,
 )
+from certiformer.compiler.automata.file import split_word
 from certiformer.compiler.automata.log_depth import log_depth_automaton
 from certiformer.compiler.automata.looped import looped_automaton
 from certiformer.compiler.automata.parts import Tensors
+from certiformer.compiler.computation import Computation, arrays_of
+from certiformer.compiler.stored import stored
 from certiformer.errors import BadInput
+from certiformer.kernel.files import AUTOMATON
 from certiformer.kernel.meanings.automaton import Automaton
 from certiformer.model.config import Config
 from certiformer.model.schema import DTYPES
 
 if TYPE_CHECKING:
-    from certiformer.kernel.certificate import Certificate
     from certiformer.model.transformer import Transformer
 
 MAX_LENGTH = 20_000
@@ -40,6 +42,11 @@ FORMS: dict[str, Callable[[Automaton, int, str], tuple[Config, Tensors]]] = {
     "looped": looped_automaton,
     "chain-of-thought": chain_of_thought_automaton,
     "log-depth": log_depth_automaton,
+}
+RULES = {
+    "looped": "looped_automaton",
+    "chain-of-thought": "chain_of_thought_automaton",
+    "log-depth": "log_depth_automaton",
 }
 
 
@@ -55,7 +62,7 @@ class Result:
 
 
 @dataclass(frozen=True)
-class CompiledAutomaton:
+class WordReader(Computation):
     """An automaton and the transformer that reads words of up to `length` symbols; `tensors` are NumPy arrays."""
 
     automaton: Automaton
@@ -64,12 +71,44 @@ class CompiledAutomaton:
     config: Config
     tensors: dict[str, np.ndarray]
 
-    @cached_property
-    def transformer(self) -> Transformer:
-        """The same as the one `Transformer`."""
-        from certiformer.model.transformer import Transformer
+    @property
+    def rule(self) -> str:
+        return RULES[self.form]
 
-        return Transformer(self.config, self.tensors)
+    @property
+    def description(self) -> str:
+        return self.automaton.to_text()
+
+    @staticmethod
+    def from_files(files: Mapping[str, bytes], model: Transformer) -> WordReader:
+        """What a run folder holds; its form shows in the sizes of its transformer."""
+        automaton, config = Automaton.from_text(files[AUTOMATON]), model.config
+        states, symbols = len(automaton.states), len(automaton.symbols)
+        forms = {
+            (1, symbols + 1, states + 1): ("looped", config.tokens - 1),
+            (1, symbols + 1 + states, states + 2): ("chain-of-thought", config.tokens // 2 - 1),
+            (2, symbols + 1, 2): ("log-depth", config.tokens - 1),
+        }
+        sizes = (len(config.blocks), config.input.vocabulary or 0, config.outputs)
+        if sizes not in forms:
+            raise BadInput("the transformer in this folder is not that of the automaton beside it")
+        form, length = forms[sizes]
+        return WordReader(automaton, length, form, config, arrays_of(model))
+
+    def answers(self, sequence: Iterable[str]) -> list[str]:
+        """The state after every symbol of the word; `run` also says whether it is accepted."""
+        word = split_word(sequence, self.automaton) if isinstance(sequence, str) else sequence
+        return list(self.run(word).states)
+
+    def sizes(self) -> dict[str, Any]:
+        states, symbols = len(self.automaton.states), len(self.automaton.symbols)
+        return {
+            "form": self.form,
+            "length": self.length,
+            "states": states,
+            "symbols": symbols,
+            "passes": self.config.loops,
+        }
 
     def run(self, word: Iterable[str] = (), method: str = "rows") -> Result:
         """Read a word, in the stored type: row by row in NumPy (`rows`; `evaluate` says why this is the same), or
@@ -90,19 +129,6 @@ class CompiledAutomaton:
         names = [self.automaton.numbered[number] for number in passed]
         return Result(accepted, names[-1], tuple(names[1:]), self._passes(len(symbols), method))
 
-    def save(self, directory: str | Path, force: bool = False) -> Certificate:
-        """Write the folder of the automaton, with the certificate of the checker, which is returned."""
-        from certiformer.compiler.automata.store import save_automaton
-
-        return save_automaton(self, directory, force)
-
-    @staticmethod
-    def load(directory: str | Path) -> CompiledAutomaton:
-        """The automaton of a folder that `save` wrote."""
-        from certiformer.compiler.automata.store import load_automaton
-
-        return load_automaton(directory)
-
     @cached_property
     def _evaluation(self) -> Evaluation:
         return Evaluation(self.config, self.tensors)
@@ -112,7 +138,7 @@ class CompiledAutomaton:
 
     def _outputs(self, tokens: Int[np.ndarray, " rows"], method: str) -> Float[np.ndarray, "rows outputs"]:
         if method == "full":
-            flat = self.transformer.evaluate(tokens[None], self.config.dtype)[0]
+            flat = self.model.evaluate(tokens[None], self.config.dtype)[0]
             return np.asarray(flat, np.float64).reshape(len(tokens), self.config.outputs)
         return (looped_outputs if self.form == "looped" else log_depth_outputs)(self._evaluation, tokens)
 
@@ -150,9 +176,7 @@ def _counted(outputs: Float[np.ndarray, "rows outputs"], states: int) -> tuple[l
     return numbers.astype(int).tolist(), bool(outputs[-1, 1] > 0)
 
 
-def compile_automaton(
-    automaton: Automaton, length: int, form: str = "looped", dtype: str = "float64"
-) -> CompiledAutomaton:
+def word_reader(automaton: Automaton, length: int, form: str = "looped", dtype: str = "float64") -> WordReader:
     """The transformer of `automaton` for all words of 0 to `length` symbols.
 
     >>> from certiformer.compiler.automata import parse_automaton
@@ -160,7 +184,7 @@ def compile_automaton(
     ... accept = ["odd"]
     ... transitions = [["even", "0", "even"], ["even", "1", "odd"], ["odd", "0", "odd"], ["odd", "1", "even"]]''')
     >>> for form in ("looped", "chain-of-thought", "log-depth"):
-    ...     compile_automaton(parity, 8, form).run("1101")
+    ...     word_reader(parity, 8, form).run("1101")
     Result(accepted=True, state='odd', states=('odd', 'even', 'even', 'odd'), steps=4)
     Result(accepted=True, state='odd', states=('odd', 'even', 'even', 'odd'), steps=5)
     Result(accepted=True, state='odd', states=('odd', 'even', 'even', 'odd'), steps=3)
@@ -172,12 +196,4 @@ def compile_automaton(
     if dtype not in DTYPES:
         raise BadInput(f"an automaton is stored in {', '.join(DTYPES)}, not {dtype!r}")
     config, tensors = FORMS[form](automaton, length, dtype)
-    return CompiledAutomaton(automaton, length, form, config, {n: _stored(t, dtype) for n, t in tensors.items()})
-
-
-def _stored(tensor: np.ndarray, dtype: str) -> np.ndarray:
-    if dtype == "bfloat16":
-        from ml_dtypes import bfloat16
-
-        return tensor.astype(bfloat16)
-    return tensor.astype(dtype)
+    return WordReader(automaton, length, form, config, {n: stored(t, dtype) for n, t in tensors.items()})

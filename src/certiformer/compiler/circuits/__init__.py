@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from certiformer.compiler.circuits.compiled import CompiledCircuit as CompiledCircuit
-from certiformer.compiler.circuits.compiled import compile_circuit as compile_circuit
-from certiformer.compiler.circuits.compiled import load_circuit as load_circuit
+from certiformer.compiler.circuits.compiled import GateWriter as GateWriter
+from certiformer.compiler.circuits.compiled import gate_writer as gate_writer
 from certiformer.compiler.circuits.file import read_circuit as read_circuit
 from certiformer.compiler.circuits.file import split_bits as split_bits
 from certiformer.kernel.meanings.gates import Gate as Gate

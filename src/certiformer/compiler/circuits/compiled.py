@@ -1,25 +1,23 @@
-"""`CompiledCircuit`: a Boolean circuit with the weights of the decoder that computes it, its runs and its files.
+"""`GateWriter`: a Boolean circuit in the weights of a decoder that writes its gates, and how it is run.
 
 Compiling needs NumPy alone; JAX is imported when the circuit runs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Int
 
+from certiformer.compiler.circuits.file import split_bits
 from certiformer.compiler.circuits.weights import START, decoder
-from certiformer.compiler.folder import files_of, load_model, save_computation
+from certiformer.compiler.computation import Computation, arrays_of
 from certiformer.compiler.stored import stored
 from certiformer.errors import BadInput
-from certiformer.kernel.certificate import Certificate
-from certiformer.kernel.files import GATES, read_bytes
+from certiformer.kernel.files import GATES
 from certiformer.kernel.meanings.gates import Gates
 from certiformer.model.config import Config
 
@@ -31,19 +29,38 @@ DTYPES = ("float64", "float32")  # in bfloat16 two units of a pair may differ by
 
 
 @dataclass(frozen=True)
-class CompiledCircuit:
+class GateWriter(Computation):
     """A circuit and the decoder that writes one token for each of its gates."""
 
     circuit: Gates
     config: Config
     tensors: dict[str, np.ndarray]
 
-    @cached_property
-    def transformer(self) -> Transformer:
-        """The same as the one `Transformer`."""
-        from certiformer.model.transformer import Transformer
+    @property
+    def rule(self) -> str:
+        return RULE
 
-        return Transformer(self.config, self.tensors)
+    @property
+    def description(self) -> str:
+        return self.circuit.to_text()
+
+    @staticmethod
+    def from_files(files: Mapping[str, bytes], model: Transformer) -> GateWriter:
+        """What a run folder holds."""
+        circuit = Gates.from_text(files[GATES])
+        if model.config.tokens != 1 + len(circuit.places) or model.config.input.vocabulary != 3:
+            raise BadInput("the transformer in this folder is not that of the circuit beside it")
+        return GateWriter(circuit, model.config, arrays_of(model))
+
+    def answers(self, sequence: Iterable[int] | str) -> list[int]:
+        """The outputs of the circuit; `run` gives every signal."""
+        bits = split_bits(sequence, self.circuit) if isinstance(sequence, str) else sequence
+        signals = self.run(bits)
+        return [signals[name] for name in self.circuit.outputs]
+
+    def sizes(self) -> dict[str, Any]:
+        circuit = self.circuit
+        return {"inputs": len(circuit.inputs), "gates": len(circuit.gates), "outputs": len(circuit.outputs)}
 
     def run(self, bits: Iterable[int]) -> dict[str, int]:
         """Every signal of the circuit: the inputs as given, the gates as the decoder wrote them, in that order."""
@@ -63,33 +80,16 @@ class CompiledCircuit:
             raise ValueError("the decoder wrote something besides 0 and 1")
         return np.concatenate([checked, written], axis=1)
 
-    def files(self) -> dict[str, bytes]:
-        """The files of the folder, all but the certificate."""
-        return files_of(self.config, self.tensors, GATES, self.circuit.to_text())
 
-    def save(self, directory: str | Path, force: bool = False) -> Certificate:
-        """Write the folder, with the certificate of the checker, which is returned."""
-        return save_computation(self.files(), RULE, directory, force)
-
-
-def compile_circuit(circuit: Gates, dtype: str = "float64") -> CompiledCircuit:
+def gate_writer(circuit: Gates, dtype: str = "float64") -> GateWriter:
     """The decoder of a circuit.
 
     >>> from certiformer.compiler.circuits.file import parse_circuit
     >>> adder = parse_circuit('inputs=["a","b"]\\noutputs=["c","s"]\\ngates=[["s","XOR","a","b"],["c","AND","a","b"]]')
-    >>> compile_circuit(adder).run((1, 1))
+    >>> gate_writer(adder).run((1, 1))
     {'a': 1, 'b': 1, 's': 0, 'c': 1}
     """
     if dtype not in DTYPES:
         raise BadInput(f"a circuit is stored in {', '.join(DTYPES)}, not {dtype!r}")
     config, tensors = decoder(circuit, dtype)
-    return CompiledCircuit(circuit, config, {name: stored(tensor, dtype) for name, tensor in tensors.items()})
-
-
-def load_circuit(directory: str | Path) -> CompiledCircuit:
-    """The compiled circuit that `save` wrote."""
-    circuit = Gates.from_text(read_bytes(Path(directory) / GATES))
-    model = load_model(directory)
-    if model.config.tokens != 1 + len(circuit.places) or model.config.input.vocabulary != 3:
-        raise BadInput(f"the transformer in {directory} is not that of the circuit beside it")
-    return CompiledCircuit(circuit, model.config, {name: np.asarray(t) for name, t in model.tensors.items()})
+    return GateWriter(circuit, config, {name: stored(tensor, dtype) for name, tensor in tensors.items()})

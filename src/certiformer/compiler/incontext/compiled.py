@@ -1,21 +1,21 @@
-"""`CompiledLearner`: a described learner with the weights that run it, its predictions and its files."""
+"""`ContextLearner`: a described learner in the weights of a transformer, and its predictions."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Float
 
-from certiformer.compiler.folder import files_of, load_model, save_computation
+from certiformer.compiler.computation import Computation, arrays_of
+from certiformer.compiler.incontext.context import read_context, read_queries
 from certiformer.compiler.incontext.registry import module_of
 from certiformer.compiler.stored import stored
 from certiformer.errors import BadInput
-from certiformer.kernel.certificate import Certificate
-from certiformer.kernel.files import LEARNER, read_bytes
+from certiformer.kernel.files import LEARNER
 from certiformer.kernel.meanings.learner import Learner, read_learner
 from certiformer.model.config import Config
 
@@ -24,18 +24,42 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class CompiledLearner:
+class ContextLearner(Computation):
     """A learner and the transformer that runs it; `tensors` are NumPy arrays in the stored type."""
 
     learner: Learner
     config: Config
     tensors: dict[str, np.ndarray]
 
-    @cached_property
-    def transformer(self) -> Transformer:
-        from certiformer.model.transformer import Transformer
+    @property
+    def rule(self) -> str:
+        return self.learner.rule
 
-        return Transformer(self.config, self.tensors)
+    @property
+    def description(self) -> str:
+        return self.learner.to_text()
+
+    @staticmethod
+    def from_files(files: Mapping[str, bytes], model: Transformer) -> ContextLearner:
+        """What a run folder holds."""
+        learner = read_learner(files[LEARNER])
+        if model.config != module_of(learner.learner).build(learner)[0]:
+            raise BadInput("the transformer in this folder is not that of the learner beside it")
+        return ContextLearner(learner, model.config, arrays_of(model))
+
+    def answers(self, sequence: Any, *, context: Any = None) -> list[float]:
+        """The prediction for every query, from the rows of `context`: a pair of features and answers, or a CSV file."""
+        if context is None:
+            raise BadInput("a learner needs rows to learn from: run(queries, context=(x, y))")
+        learner = self.learner
+        x, y = (
+            read_context(str(context), learner.features, learner.rows) if isinstance(context, str | Path) else context
+        )
+        queries = read_queries(sequence, learner.features) if isinstance(sequence, str) else sequence
+        return self.predict(x, y, queries).astype(float).tolist()
+
+    def sizes(self) -> dict[str, Any]:
+        return {"learner": self.learner.learner, "features": self.learner.features, "rows": self.learner.rows}
 
     def outputs(
         self, x: Float[np.ndarray, "rows features"], y: Float[np.ndarray, " rows"], queries: Any
@@ -45,7 +69,7 @@ class CompiledLearner:
         self._require(x, y, queries)
         module = module_of(self.learner.learner)
         module.refuse(self.learner, x, y, queries)
-        return self.transformer.evaluate(module.points(self.learner, x, y, queries), self.learner.dtype)
+        return self.model.evaluate(module.points(self.learner, x, y, queries), self.learner.dtype)
 
     def predict(
         self, x: Float[np.ndarray, "rows features"], y: Float[np.ndarray, " rows"], queries: Any
@@ -57,7 +81,7 @@ class CompiledLearner:
         """Why the certificate does not cover this context; empty where it does."""
         return module_of(self.learner.learner).remarks(self.learner, x, y, queries)
 
-    def facts(self, x: np.ndarray, y: np.ndarray, outputs: np.ndarray) -> dict[str, Any]:
+    def extras(self, x: np.ndarray, y: np.ndarray, outputs: np.ndarray) -> dict[str, Any]:
         """What the learner says beside its predictions."""
         module = module_of(self.learner.learner)
         weights = (
@@ -65,10 +89,6 @@ class CompiledLearner:
         )
         facts = getattr(module, "facts", None)
         return weights if facts is None else {**weights, **facts(self.learner, x, y, outputs)}
-
-    def files(self) -> dict[str, bytes]:
-        """The files of the folder, all but the certificate."""
-        return files_of(self.config, self.tensors, LEARNER, self.learner.to_text())
 
     def _require(self, x: np.ndarray, y: np.ndarray, queries: np.ndarray) -> None:
         features, rows = self.learner.features, self.learner.rows
@@ -83,11 +103,11 @@ class CompiledLearner:
             raise BadInput("a context or a query holds a number that is not finite")
 
 
-def compile_learner(learner: Learner) -> CompiledLearner:
+def context_learner(learner: Learner) -> ContextLearner:
     """The transformer of a described learner.
 
     >>> from certiformer.compiler.incontext import Request, describe
-    >>> learner = compile_learner(describe(Request(learner="gd", features=1, rows=4, layers=1, step=0.5)))
+    >>> learner = context_learner(describe(Request(learner="gd", features=1, rows=4, layers=1, step=0.5)))
     >>> learner.predict(np.array([[1.0], [-1.0]]), np.array([1.0, -1.0]), [[0.5]])
     array([0.25])
     """
@@ -95,18 +115,4 @@ def compile_learner(learner: Learner) -> CompiledLearner:
     kept = {
         name: t if t.dtype == np.uint8 else stored(t, learner.dtype) for name, t in tensors.items()
     }  # masks are bytes
-    return CompiledLearner(learner, config, kept)
-
-
-def save_learner(compiled: CompiledLearner, directory: str | Path, force: bool = False) -> Certificate:
-    """Write the folder, with the certificate of the checker, which is returned."""
-    return save_computation(compiled.files(), compiled.learner.rule, directory, force)
-
-
-def load_learner(directory: str | Path) -> CompiledLearner:
-    """The compiled learner that `save_learner` wrote."""
-    learner = read_learner(read_bytes(Path(directory) / LEARNER))
-    model = load_model(directory)
-    if model.config != module_of(learner.learner).build(learner)[0]:
-        raise BadInput(f"the transformer in {directory} is not that of the learner beside it")
-    return CompiledLearner(learner, model.config, {name: np.asarray(t) for name, t in model.tensors.items()})
+    return ContextLearner(learner, config, kept)

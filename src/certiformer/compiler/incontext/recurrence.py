@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float
 
-from certiformer.compiler.incontext.compiled import CompiledLearner
+from certiformer.compiler.incontext.compiled import ContextLearner
 from certiformer.errors import BadInput
 
 
@@ -32,7 +32,7 @@ def rows_of_sequence(
     return features[:-1], terms[order:], features[-1]
 
 
-def predict_next(compiled: CompiledLearner, terms: Float[np.ndarray, " terms"], count: int = 1) -> list[float]:
+def predict_next(compiled: ContextLearner, terms: Float[np.ndarray, " terms"], count: int = 1) -> list[float]:
     """The next `count` terms as the learner predicts them, each from the given terms and those predicted before it.
 
     The order is one less than the number of features, which the constant 1 takes.

@@ -1,4 +1,4 @@
-"""`CompiledMachine`: a Turing machine with the weights that run it, its runs and its files.
+"""`LoopedMachine`: a Turing machine in the weights of one block that is applied again and again, and its runs.
 
 Compiling needs NumPy alone; JAX is imported when the machine runs.
 """
@@ -8,15 +8,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Bool, Float
 
+from certiformer.compiler.computation import Computation
+from certiformer.compiler.machines.file import split_symbols
 from certiformer.compiler.machines.layout import Layout, layout_of, start_tokens
 from certiformer.compiler.machines.looped import looped_block
-from certiformer.compiler.machines.simulate import Moment, Result, bounds, too_short
+from certiformer.compiler.machines.simulate import Moment, Result, bounds, too_short, used_tape
 from certiformer.compiler.stored import stored
 from certiformer.errors import BadInput
 from certiformer.kernel.meanings.machine import MOVES, Machine
@@ -25,14 +26,12 @@ from certiformer.model.schema import DTYPES
 
 if TYPE_CHECKING:
     from certiformer.compiler.machines.passes import Tape
-    from certiformer.kernel.certificate import Certificate
-    from certiformer.model.transformer import Transformer
 
 METHODS = ("near", "full", "cached")
 
 
 @dataclass(frozen=True)
-class CompiledMachine:
+class LoopedMachine(Computation):
     """A machine and the looped transformer that runs it on `cells` cells.
 
     `config` has one pass; more `loops` are more steps of the machine. `tensors` are NumPy arrays in the stored type.
@@ -47,12 +46,22 @@ class CompiledMachine:
     def layout(self) -> Layout:
         return layout_of(self.machine, self.cells)
 
-    @cached_property
-    def transformer(self) -> Transformer:
-        """The same as the one `Transformer`; its `config.loops` is 1."""
-        from certiformer.model.transformer import Transformer
+    @property
+    def rule(self) -> str:
+        return "looped_machine"
 
-        return Transformer(self.config, self.tensors)
+    @property
+    def description(self) -> str:
+        return self.machine.to_text()
+
+    def answers(self, sequence: Iterable[str], *, steps: int = 1_000) -> list[str]:
+        """The used part of the tape after at most `steps` steps; `run` says more."""
+        word = split_symbols(sequence, self.machine) if isinstance(sequence, str) else tuple(sequence)
+        # A long run needs windows that are looked up.
+        return used_tape(self.run(word, steps, "near" if steps <= 100_000 else "cached"), self.machine)
+
+    def sizes(self) -> dict[str, Any]:
+        return {"form": "looped", "cells": self.cells}
 
     def run(self, symbols: Iterable[str] = (), steps: int = 1_000, method: str = "near") -> Result:
         """At most `steps` passes of the block, in the stored type.
@@ -90,19 +99,6 @@ class CompiledMachine:
         """The largest distance of a symbol, pair or flag from 0 or 1 after the run, over all cells; NaN if one is NaN."""
         stream = np.asarray(self._run(tuple(symbols), steps, method).stream, np.float64)[:, : self.layout.outputs]
         return float(np.max(np.minimum(np.abs(stream), np.abs(stream - 1.0))))
-
-    def save(self, directory: str | Path, force: bool = False) -> Certificate:
-        """Write the folder of the machine, with the certificate of the checker, which is returned."""
-        from certiformer.compiler.machines.store import save_machine
-
-        return save_machine(self, directory, force)
-
-    @staticmethod
-    def load(directory: str | Path) -> CompiledMachine:
-        """The machine of a folder that `save` wrote."""
-        from certiformer.compiler.machines.store import load_machine
-
-        return load_machine(directory)
 
     def _run(self, symbols: tuple[str, ...], steps: int, method: str) -> Tape:
         import jax.numpy as jnp
@@ -182,15 +178,15 @@ def _wide_numbers() -> Any:
     return jax.enable_x64(True)
 
 
-def compile_machine(machine: Machine, tape: int = 400, dtype: str = "float64") -> CompiledMachine:
+def machine_loop(machine: Machine, tape: int = 400, dtype: str = "float64") -> LoopedMachine:
     """The looped transformer of `machine` on a tape of `tape` cells, cell 0 in the middle.
 
     >>> from certiformer.compiler.machines.examples import busy_beaver
-    >>> compiled = compile_machine(busy_beaver(4), tape=24)
+    >>> compiled = machine_loop(busy_beaver(4), tape=24)
     >>> compiled.run().ones, compiled.run().steps, compiled.run(method="full").state
     (13, 107, 'H')
     """
     if dtype not in DTYPES:
         raise BadInput(f"a machine is stored in {', '.join(DTYPES)}, not {dtype!r}")
     config, tensors = looped_block(machine, layout_of(machine, tape), dtype)
-    return CompiledMachine(machine, tape, config, {name: stored(tensor, dtype) for name, tensor in tensors.items()})
+    return LoopedMachine(machine, tape, config, {name: stored(tensor, dtype) for name, tensor in tensors.items()})

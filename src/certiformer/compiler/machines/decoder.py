@@ -1,4 +1,4 @@
-"""What the two decoders of a machine share: a horizon, runs token by token, and a folder.
+"""What the two decoders of a machine share: a horizon, and runs token by token.
 
 A decoder is for at most `steps` steps on inputs of at most `symbols` symbols; the tape is free on both sides. It is made
 only where its theorem holds, and it does not run further.
@@ -10,16 +10,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import Path
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from certiformer.compiler.folder import files_of, save_computation
-from certiformer.compiler.machines.simulate import Moment, Result, Simulation
+from certiformer.compiler.computation import Computation
+from certiformer.compiler.machines.file import split_symbols
+from certiformer.compiler.machines.simulate import Moment, Result, Simulation, used_tape
 from certiformer.errors import BadInput
-from certiformer.kernel.certificate import Certificate
-from certiformer.kernel.files import MACHINE
 from certiformer.kernel.meanings.machine import MOVES, Machine, Transition
 from certiformer.model.config import Config
 
@@ -28,7 +26,7 @@ LONGEST = 20_000  # steps and symbols; the weights of more would fill gigabytes
 
 
 @dataclass(frozen=True)
-class Decoder(ABC):
+class Decoder(Computation, ABC):
     """A transformer that writes the steps of `machine` one by one."""
 
     machine: Machine
@@ -38,6 +36,18 @@ class Decoder(ABC):
 
     form: ClassVar[str]
     rule: ClassVar[str]
+
+    @property
+    def description(self) -> str:
+        return self.machine.to_text()
+
+    def answers(self, sequence: Iterable[str], *, steps: int | None = None) -> list[str]:
+        """The used part of the tape after at most `steps` steps (default: the horizon); `run` says more."""
+        word = split_symbols(sequence, self.machine) if isinstance(sequence, str) else tuple(sequence)
+        return used_tape(self.run(word, steps), self.machine)
+
+    def sizes(self) -> dict[str, Any]:
+        return {"form": self.form.replace(" ", "-"), "steps": self.steps, "symbols": self.symbols}
 
     def __post_init__(self) -> None:
         if self.dtype not in DTYPES:
@@ -127,11 +137,3 @@ class Decoder(ABC):
         other = replace(self)
         object.__setattr__(other, "tensors", tensors)  # where a cached property looks first
         return other
-
-    def files(self) -> dict[str, bytes]:
-        """The files of the folder, all but the certificate."""
-        return files_of(self.config, self.tensors, MACHINE, self.machine.to_text())
-
-    def save(self, directory: str | Path, force: bool = False) -> Certificate:
-        """Write the folder, with the certificate of the checker, which is returned."""
-        return save_computation(self.files(), self.rule, directory, force)

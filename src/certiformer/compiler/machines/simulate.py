@@ -39,6 +39,19 @@ class Result:
     ones: int
 
 
+def used_cells(result: Result, machine: Machine) -> tuple[int, int]:
+    """The places on the tape of the first and the last cell that is not blank or has the head."""
+    head = result.cell - result.first
+    inside = [place for place, symbol in enumerate(result.tape) if symbol != machine.blank or place == head]
+    return inside[0], inside[-1]
+
+
+def used_tape(result: Result, machine: Machine) -> list[str]:
+    """The tape without the blanks at both ends; the cell of the head is always among it."""
+    low, high = used_cells(result, machine)
+    return list(result.tape[low : high + 1])
+
+
 def too_short(cells: int, cell: int, step: int) -> BadInput:
     """What to say when a bounded tape ends before the machine does."""
     return BadInput(f"the tape of {cells:,} cells is too short: the machine needs cell {cell} at step {step:,}")

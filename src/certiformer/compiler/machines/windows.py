@@ -26,7 +26,7 @@ from certiformer.errors import BadInput
 from certiformer.kernel.meanings.machine import MOVES
 
 if TYPE_CHECKING:
-    from certiformer.compiler.machines.compiled import CompiledMachine
+    from certiformer.compiler.machines.compiled import LoopedMachine
 
 WINDOW = 64
 LONGEST = 100_000  # passes of one window; a machine that never leaves one is looked up again and again
@@ -55,7 +55,7 @@ class Effort:
 class Windows:
     """The windows of a compiled machine; `outcome` computes a window once."""
 
-    def __init__(self, compiled: CompiledMachine, cells: int = WINDOW):
+    def __init__(self, compiled: LoopedMachine, cells: int = WINDOW):
         machine = compiled.machine
         if len(machine.symbols) > 256:
             raise BadInput("the method cached is for machines with at most 256 symbols")
@@ -101,7 +101,7 @@ class Windows:
         return Outcome(after.astype(np.uint8).tobytes(), place, state, int(tape.passes) - leaves, leaves)
 
 
-def run_cached(compiled: CompiledMachine, symbols: tuple[str, ...], steps: int) -> tuple[Result, Effort]:
+def run_cached(compiled: LoopedMachine, symbols: tuple[str, ...], steps: int) -> tuple[Result, Effort]:
     """The run of a compiled machine by windows, and what it took."""
     from certiformer.compiler.machines.compiled import check_steps
 

@@ -16,13 +16,15 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from certiformer.artifact import Artifact
+from certiformer.artifact import folder as folders
 from certiformer.construct.method import Construction, Size, Task
 from certiformer.disk import Workplace, refuse_own_input
 from certiformer.errors import BadInput
 from certiformer.kernel.certificate import Certificate, Outcome
 from certiformer.kernel.check import check, check_files
 from certiformer.kernel.cover import MAX_DEPTH, Effort
-from certiformer.kernel.files import canonical, digest, read_files
+from certiformer.kernel.files import TARGET, canonical, digest, read_files
 from certiformer.kernel.numbers import decimal_text
 from certiformer.kernel.refusal import Refused
 from certiformer.model import Transformer
@@ -31,13 +33,12 @@ from certiformer.model.cast import cast
 from certiformer.model.encoder_state import Read
 from certiformer.model.from_torch import from_torch, is_state_file
 from certiformer.model.store import tensors_to_bytes
-from certiformer.search import folder as folders
+from certiformer.search.approximation import Approximation, versions
 from certiformer.search.candidates import FIT, Candidate, Choice, choose, known_method
 from certiformer.search.case import Evidence, Progress, Tree, confirmed
 from certiformer.search.evidence import collect
 from certiformer.search.regular import find_singularity
 from certiformer.search.request import Options, read_any, read_epsilon, read_shape
-from certiformer.search.run import Run, versions
 from certiformer.search.run_error import run_error
 from certiformer.target import Target, Teacher, any_target_to_text, parse_domain
 
@@ -70,7 +71,7 @@ def build(
     target: str | Callable[..., Any],
     *,
     on: str,
-    eps: str | float,
+    eps: str | float | Fraction,
     method: str = "auto",
     objective: str = "parameters",
     tokens: int | None = None,
@@ -83,7 +84,7 @@ def build(
     keep: bool = False,
     progress: Progress | None = None,
     **options: Any,
-) -> Run:
+) -> Artifact:
     """A transformer proved to be within `eps` of `target` at every point of the box `on`.
 
     Arguments: `target` a formula, `"file.py:name"`, a JAX callable, or a transformer (or its folder) to be imitated; `on`
@@ -111,7 +112,7 @@ def prove(
     target: str | Callable[..., Any],
     *,
     on: str,
-    eps: str | float,
+    eps: str | float | Fraction,
     heads: int | None = None,
     activation: str | None = None,
     norm_first: bool | None = None,
@@ -123,7 +124,7 @@ def prove(
     keep: bool = False,
     progress: Progress | None = None,
     **options: Any,
-) -> Run:
+) -> Artifact:
     """Prove or refute that your own transformer is within `eps` of `target` on the box.
 
     Arguments: `model`, a `Transformer` or its folder, or an encoder of PyTorch: an `nn.Module`, or the path of a
@@ -183,7 +184,7 @@ class Job:
     def __init__(
         self,
         target: Target | Teacher,
-        eps: str | float,
+        eps: str | float | Fraction,
         method: str,
         options: Options,
         progress: Progress | None,
@@ -197,7 +198,7 @@ class Job:
         self.details, self.objective = details, objective
         self.notes: tuple[str, ...] = ()
 
-    def run(self, out: str | Path | None, force: bool, keep: bool, candidates: Callable[[], Choice]) -> Run:
+    def run(self, out: str | Path | None, force: bool, keep: bool, candidates: Callable[[], Choice]) -> Artifact:
         """Do everything; files stay only when `out` or `keep` asks for them."""
         singular = None
         if isinstance(self.target, Target):
@@ -212,21 +213,23 @@ class Job:
             try:
                 choice = candidates()
                 self.seconds["construct"] = round(time.monotonic() - began, 3)
-                model, certificate, leaves = self._first_proved(place, choice)
+                certificate = self._first_proved(place, choice)
             except Refused as refusal:
                 return self._without_model(Outcome.UNDECIDED, f"no theorem of the method applies: {refusal}")
             rows = choice.rows() if self.method != "given" else []
             kept = None if out is None and not keep else place.folder
+            files = folders.inputs_in(place.new)
             if kept is not None:
                 if len(rows) > 1:
                     folders.write_candidates(place.new, rows)
-                place.publish(folders.RUN_FILES)
+                place.publish(folders.KINDS[TARGET].files)
             notes = self.notes
             if isinstance(self.target, Teacher) and self.method != "given":
                 notes += DISTILLATION_NOTES
-            return Run(model, self.target, certificate, leaves, kept, notes=notes, candidates=rows)
+            about = Approximation(self.target, files)
+            return Artifact(about, certificate, files, self.target.source, kept, notes, rows)
 
-    def _first_proved(self, place: Workplace, choice: Choice) -> tuple[Transformer, Certificate, bytes]:
+    def _first_proved(self, place: Workplace, choice: Choice) -> Certificate:
         """Certify the candidates in order; what was settled last is the new folder of the workplace."""
         reasons: list[str] = []
         left, left_seconds = list(choice.candidates), self.options.seconds
@@ -263,14 +266,14 @@ class Job:
             for name, value in found.seconds.items():
                 self.seconds[name] = round(self.seconds.get(name, 0.0) + value, 3)
             apriori = None if built.proof is None else built.proof.bound
-            certificate, leaves = self._settle(place, built.model, found, apriori, candidate.method, end)
+            certificate = self._settle(place, built.model, found, apriori, candidate.method, end)
             left_seconds -= time.monotonic() - started
             candidate.outcome, candidate.seconds = certificate.outcome.value, round(time.monotonic() - began, 3)
             if certificate.outcome is Outcome.PROVED:
-                return built.model, certificate, leaves
+                return certificate
             left = choice.after(candidate, self.objective)
             if not left or left_seconds <= 0:
-                return built.model, certificate, leaves
+                return certificate
             reasons.append(f"{candidate.method}: {certificate.reason}")
         raise Refused("; ".join(reasons))
 
@@ -289,13 +292,13 @@ class Job:
         keys["options"] = repr(replace(self.options, seconds=1.0, boxes=1, workers=None))
         return digest(canonical(keys))
 
-    def _without_model(self, outcome: Outcome, reason: str) -> Run:
+    def _without_model(self, outcome: Outcome, reason: str) -> Artifact:
         certificate = Certificate(self.text, outcome, 0, {}, method=self.method, reason=reason, versions=versions())
-        return Run(None, self.target, certificate, b"")
+        return Artifact(Approximation(self.target), certificate, {}, self.target.source)
 
     def _settle(
         self, place: Workplace, model: Transformer, found: Evidence, apriori: str | None, method: str, end: float
-    ) -> tuple[Certificate, bytes]:
+    ) -> Certificate:
         """Write the proofs one by one into the new folder and check them, until one is accepted or the clock says `end`.
 
         The kernel bisects leaves that it cannot accept as the search left them; what it accepted is what is recorded.
@@ -305,12 +308,12 @@ class Job:
         base = replace(self._base(found, apriori), method=method)
         if self.options.dtype is not None and base.outcome is not Outcome.REFUTED:
             base = self._with_run_error(base, model)
-        certificate, leaves = None, b""
+        certificate = None
         proofs = [] if base.outcome is Outcome.REFUTED else found.trees
         for number, tree in enumerate(proofs, 1):
             claimed = _with_tree(base, tree)
             if self.options.level == 1:
-                certificate, leaves = self._write(staging, model, tree.leaves, claimed), tree.leaves
+                certificate = self._write(staging, model, tree.leaves, claimed)
                 break
             # A proof that is not the last one leaves the others half of the time.
             left = end - time.monotonic()
@@ -333,7 +336,7 @@ class Job:
         self.seconds["check"] = round(self.seconds.get("check", 0.0) + time.monotonic() - began, 3)
         certificate = replace(certificate, seconds=dict(self.seconds))
         folders.write_certificate(staging, certificate)
-        return certificate, leaves
+        return certificate
 
     def _base(self, found: Evidence, apriori: str | None) -> Certificate:
         lower = None if found.witness is None else found.witness.error

@@ -1,20 +1,15 @@
-"""One study from its jobs to its folder: run what is missing, summarise, draw, say what came out."""
+"""One study from its jobs to its folder: run what is missing, summarise, draw."""
 
 from __future__ import annotations
 
 import json
 import shutil
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from certiformer.cli.progress import progress_for
-from certiformer.cli.rates_tables import say_result
-from certiformer.cli.signals import interrupted_code
-from certiformer.cli.terminal import Terminal
 from certiformer.disk import Workplace, names_in, put_folder, refuse_taken_file
 from certiformer.errors import BadInput
 from certiformer.kernel.files import parse_json, read_bytes
@@ -25,7 +20,8 @@ if TYPE_CHECKING:
 
 RUN, STORE = "run.json", "store"  # what was asked, written before anything else; and the finished jobs
 WRITTEN = ("report.html", "result.json", "tables.md", "tables.tex", RUN, STORE)
-UNFINISHED = 3
+
+Show = Callable[[str, float, float | None, str], None]
 
 
 @dataclass(frozen=True)
@@ -36,34 +32,57 @@ class Finished:
     jobs: dict[str, Any]  # total, done, missing, failed
 
 
-def run_study(study: Study, options: Any, terminal: Terminal) -> int:
-    """Run the study; returns the exit code."""
-    began = time.monotonic()
-    chosen = study.options(**{each.name: getattr(options, each.name) for each in fields(study.options)})
+@dataclass(frozen=True)
+class Request:
+    """How a study is run, beside the options of its own: the flags that every study has."""
+
+    engine: str = "cores"
+    workers: int | None = None
+    store: str | None = None
+    out: str | None = None
+    csv: str | None = None
+    force: bool = False
+    tracker: str | None = None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a study found, as plain data (`Result` with the standing of its jobs), its folder, and notes for the user."""
+
+    data: dict[str, Any]
+    directory: Path
+    notes: list[str]
+
+    @property
+    def complete(self) -> bool:
+        """Whether every job is done."""
+        return self.data["jobs"]["done"] == self.data["jobs"]["total"]
+
+
+def folder_of(study: Study, request: Request) -> Path:
+    """Where a study is written."""
+    return Path(request.out if request.out is not None else f"runs/rates-{study.name}")
+
+
+def run_study(
+    study: Study, chosen: Any, request: Request, command: str, progress: Show, say: Callable[[str], None]
+) -> Outcome:
+    """Run the jobs that are missing and write what came out.
+
+    `chosen` are the study's own options; `command` is recorded; `progress` is called with the stage, what is done, all
+    there is, and a note, `say` with remarks. What is finished stays when this is interrupted.
+    """
     jobs = study.jobs(chosen)
-    out = Path(options.out if options.out is not None else f"runs/rates-{study.name}")
-    if options.csv is not None:
-        refuse_taken_file(Path(options.csv), options.force)
-    asked = {"study": study.name, "command": terminal.command, "options": _writable(asdict(chosen))}
+    out = folder_of(study, request)
+    if request.csv is not None:
+        refuse_taken_file(Path(request.csv), request.force)
+    asked = {"study": study.name, "command": command, "options": _writable(asdict(chosen))}
     question = (json.dumps(asked, indent=1) + "\n").encode("utf-8")
     with Workplace(out):
-        try:
-            with _study_folder(out, study.name, question):
-                done = _measure(study, jobs, options, out, terminal)
-        except KeyboardInterrupt as interrupt:
-            place = Path(options.store or out / STORE)
-            kept = f"what was finished is in {place}, and the same command goes on"
-            sentence = f"interrupted; {kept if place.exists() else 'nothing was finished'}: {terminal.command}"
-            return terminal.error(sentence, interrupted_code(interrupt))
+        with _study_folder(out, study.name, question):
+            done = _measure(jobs, request, out, progress, say)
         data, notes = _written(study, chosen, done, out, question)
-    seconds = round(time.monotonic() - began, 3)
-    if terminal.json:
-        terminal.emit({**data, "seconds": seconds, "directory": str(out), "notes": notes})
-    else:
-        say_result(data, out, seconds, terminal)
-    for note in notes:
-        terminal.note(f"note: {note}")
-    return 0 if data["jobs"]["done"] == data["jobs"]["total"] else UNFINISHED
+    return Outcome(data, out, notes)
 
 
 @contextmanager
@@ -84,23 +103,22 @@ def _study_folder(out: Path, name: str, question: bytes) -> Iterator[None]:
         raise
 
 
-def _measure(study: Study, jobs: Sequence[Job], options: Any, out: Path, terminal: Terminal) -> Finished:
+def _measure(jobs: Sequence[Job], request: Request, out: Path, progress: Show, say: Callable[[str], None]) -> Finished:
     """The rows of all jobs, computed now or before, and which are missing."""
     from certiformer.sweep import Store, open_tracker, run_jobs, to_csv
 
-    tracker = None if options.tracker is None else open_tracker(options.tracker)
-    with Store(options.store or out / STORE, say=terminal.note) as store:
-        with progress_for(terminal) as show:
+    tracker = None if request.tracker is None else open_tracker(request.tracker)
+    with Store(request.store or out / STORE, say=say) as store:
 
-            def report(standing: Progress) -> None:
-                left = standing.total - standing.done - standing.failed
-                show("measuring", standing.computed, standing.computed + left, progress_note(standing))
+        def report(standing: Progress) -> None:
+            left = standing.total - standing.done - standing.failed
+            progress("measuring", standing.computed, standing.computed + left, progress_note(standing))
 
-            rows = run_jobs(jobs, store, options.engine, options.workers, report, tracker)
-        if options.csv is not None:
+        rows = run_jobs(jobs, store, request.engine, request.workers, report, tracker)
+        if request.csv is not None:
             functions = {job.function for job in jobs}
-            count = to_csv(store, options.csv, functions.pop() if len(functions) == 1 else None, options.force)
-            terminal.note(f"wrote {count:,} rows to {options.csv}")
+            count = to_csv(store, request.csv, functions.pop() if len(functions) == 1 else None, request.force)
+            say(f"wrote {count:,} rows to {request.csv}")
         return Finished(rows, standing_of(store, jobs))
 
 
