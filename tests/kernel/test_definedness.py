@@ -16,7 +16,6 @@ from pathlib import Path
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from checker import oracle
 from flint import arb
 
 import certiformer
@@ -38,6 +37,7 @@ from certiformer.kernel.split import NormalForms
 from certiformer.kernel.taylor import magnitude
 from certiformer.target import Builder, Program, additive_split, domain, fold, pointwise, ridge_split
 from certiformer.target.floating import as_jax
+from kernel import oracle
 from target.oracle import exact
 from target.reading import no_value
 

@@ -42,7 +42,7 @@ def say(monkeypatch, factor: float) -> None:
 
 
 def test_the_kernel_bisects_what_the_search_was_too_sure_of(prove, monkeypatch, tmp_path):
-    proposed = prove(eps=EPS, level=1).leaves
+    proposed = prove(eps=EPS, level=1).subject.leaves
     say(monkeypatch, 0.4)
     # One half of the error of the transformer is not provable, but less than one half is claimed.
     run = prove(eps=EPS, out=tmp_path / "run")

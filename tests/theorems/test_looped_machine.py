@@ -9,7 +9,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from certiformer.axioms.looped_machine import prove_looped
+from certiformer.axioms.looped_machine import looped_machine, prove_looped
 from certiformer.compiler.computation import computation_certificate
 from certiformer.compiler.machines import machine_loop
 from certiformer.compiler.machines.examples import busy_beaver, increment, palindrome

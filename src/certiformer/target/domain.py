@@ -55,7 +55,7 @@ class Domain:
 
         return [(parse_constant(low), parse_constant(high)) for low, high in self.bounds]
 
-    def check(self) -> None:
+    def require_order(self) -> None:
         """Refuse a box that is empty, reversed, a single point on some axis, or not finite.
 
         Rational ends are compared exactly. Others (`2*pi`) are compared in float64 with a margin that covers the

@@ -54,7 +54,7 @@ def any_target_from_text(text: str | bytes) -> AnyTarget:
             if isinstance(meaning, kernel.FunctionOnBox)
             else Teacher(data["source"], meaning.config, meaning.tensors, domain)
         )
-        domain.check()
+        domain.require_order()
     elif isinstance(meaning, FiniteTarget):
         target = meaning
     else:
