@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from compiled.by_hand import by_hand
+from compiler.programs.by_hand import by_hand
 
 
 @pytest.fixture(scope="module")

@@ -26,7 +26,7 @@ def run_every_input(directory: str, terminal: Terminal) -> dict[str, Any] | None
     except MALFORMED as problem:  # of a claim that is left undecided nothing was read so far
         raise BadInput(f"the program in {directory} cannot be run: {problem}") from None
     count = count_inputs(compiled.vocab, compiled.length)
-    from certiformer.compiled.exhaustive import can_be_exhausted, exhaust
+    from certiformer.compiler.programs.exhaustive import can_be_exhausted, exhaust
 
     if not can_be_exhausted(compiled):
         return {"inputs": count, "tried": 0, "wrong": None, "dtype": compiled.dtype}

@@ -17,8 +17,8 @@ from certiformer.kernel.files import AUTOMATON, GATES, LEARNER, MACHINE, PROGRAM
 
 if TYPE_CHECKING:
     from certiformer.artifact import Artifact
-    from certiformer.compiled.program import TokenProgram
-    from certiformer.compiled.trace import Reading, Trace
+    from certiformer.compiler.programs.program import TokenProgram
+    from certiformer.compiler.programs.trace import Reading, Trace
 
 # What else than a program may be in a folder; the module `run_KIND` runs it.
 KINDS = {MACHINE: "machine", AUTOMATON: "automaton", GATES: "circuit", LEARNER: "incontext"}
@@ -70,7 +70,7 @@ class Options:
 def run(options: Options, terminal: Terminal) -> int:
     """Run the transformer and print; returns the exit code."""
     from certiformer.api.folders import load
-    from certiformer.compiled.sources import read_input
+    from certiformer.compiler.programs.sources import read_input
 
     artifact = load(options.directory)
     kind = KINDS.get(artifact.certificate.subject)
@@ -114,14 +114,14 @@ def refuse_flags(options: Options, what: str, *known: str) -> None:
 
 
 def _patterns(compiled: TokenProgram, xs: list[Any]) -> list[dict[str, Any]]:
-    from certiformer.compiled.circuit_data import patterns
+    from certiformer.compiler.programs.circuit_data import patterns
 
     heads = patterns(compiled, xs)["heads"]
     return [{"name": head["name"], "weights": head["maps"][0]["values"]} for head in heads]
 
 
 def _page(artifact: Artifact, xs: list[Any], path: Path, force: bool) -> Path:
-    from certiformer.compiled.circuit_data import circuit_data
+    from certiformer.compiler.programs.circuit_data import circuit_data
     from certiformer.disk import put_file
     from certiformer.report.circuit_page import write_circuit
 
@@ -137,7 +137,7 @@ def _describe(
     trace: Trace | None,
     terminal: Terminal,
 ) -> None:
-    from certiformer.compiled.circuit_data import spell
+    from certiformer.compiler.programs.circuit_data import spell
 
     if terminal.quiet:
         terminal.say(" ".join(map(spell, outputs)))
@@ -163,7 +163,7 @@ def _verdict(trace: Trace, compiled: TokenProgram, terminal: Terminal) -> None:
         count = f"{len(trace.readings):,} readings"
         terminal.fact("trace", f"{count} agree with the program; the largest deviation is {most:.2g}", "good")
         return
-    from certiformer.compiled.circuit_data import spell, sublayer_name
+    from certiformer.compiler.programs.circuit_data import spell, sublayer_name
 
     position = wrong.wrong[0]
     where = f" (source {wrong.place})" if wrong.place else ""
@@ -176,7 +176,7 @@ def _verdict(trace: Trace, compiled: TokenProgram, terminal: Terminal) -> None:
 
 
 def _reading(reading: Reading) -> dict[str, Any]:
-    from certiformer.compiled.circuit_data import spell, sublayer_name
+    from certiformer.compiler.programs.circuit_data import spell, sublayer_name
 
     return {
         "variable": reading.cell.name,

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from certiformer.compiled.realistic.basis import Basis, Matrix
+from certiformer.compiler.realistic.basis import Basis, Matrix
 from certiformer.errors import BadInput
 
 KINDS = ("exact", "random")

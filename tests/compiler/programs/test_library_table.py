@@ -9,7 +9,7 @@ import pytest
 
 from certiformer.rasp.library import catalogue
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 SPECIFICATION = importlib.util.spec_from_file_location("library_table", ROOT / ".ci" / "library_table.py")
 library_table = importlib.util.module_from_spec(SPECIFICATION)
 SPECIFICATION.loader.exec_module(library_table)

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from certiformer import BadInput
-from certiformer.compiled.realistic.basis import Basis, Reader
-from certiformer.compiled.realistic.rotate import rotation
-from certiformer.compiled.realistic.stream import as_stored, bias_of, in_basis, is_conjugate, reads, writes
 from certiformer.compiler import compile_program
+from certiformer.compiler.realistic.basis import Basis, Reader
+from certiformer.compiler.realistic.rotate import rotation
+from certiformer.compiler.realistic.stream import as_stored, bias_of, in_basis, is_conjugate, reads, writes
 from certiformer.model import Norm
 from certiformer.rasp.library import catalogue
 

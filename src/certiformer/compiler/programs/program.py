@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from certiformer.compiled.bill import Bill, bill_of
+from certiformer.compiler.programs.bill import Bill, bill_of
 from certiformer.kernel.certificate import Certificate
 from certiformer.kernel.files import BASIS, CIRCUIT, CONFIG, MODEL, PROGRAM, parse_json
 from certiformer.kernel.situations.rasp.circuit import Circuit
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     import numpy as np
 
     from certiformer.artifact import Artifact
-    from certiformer.compiled.realistic.basis import Basis
-    from certiformer.compiled.trace import Trace
+    from certiformer.compiler.programs.trace import Trace
+    from certiformer.compiler.realistic.basis import Basis
     from certiformer.model import Transformer
 
 
@@ -96,7 +96,7 @@ class TokenProgram:
 
     def run_exactly(self, tokens: Sequence[Value]) -> list[Value]:
         """`run` with fractions as they are."""
-        from certiformer.compiled.decode import Decoder
+        from certiformer.compiler.programs.decode import Decoder
 
         xs = read_tokens(tokens, self.vocab, self.length)
         if not xs:
@@ -106,7 +106,7 @@ class TokenProgram:
 
     def trace(self, tokens: Sequence[Value], *, everywhere: bool = False) -> Trace:
         """What every residual variable holds on an input, beside what the program says."""
-        from certiformer.compiled.trace import trace
+        from certiformer.compiler.programs.trace import trace
 
         xs = read_tokens(tokens, self.vocab, self.length)
         return trace(self.model, self.extended, self.circuit, xs, everywhere=everywhere, basis=self.basis)
@@ -114,7 +114,7 @@ class TokenProgram:
     @cached_property
     def basis(self) -> Basis | None:
         """For realistic weights, which directions of the stream the coordinates of the circuit are."""
-        from certiformer.compiled.realistic.basis import Basis
+        from certiformer.compiler.realistic.basis import Basis
 
         return Basis.from_bytes(self.files[BASIS]) if BASIS in self.files else None
 
@@ -176,7 +176,7 @@ class TokenProgram:
 
     def page(self, artifact: Artifact) -> str:
         """The drawing of the circuit."""
-        from certiformer.compiled.circuit_data import circuit_data
+        from certiformer.compiler.programs.circuit_data import circuit_data
         from certiformer.report.circuit_page import write_circuit
 
         return write_circuit(circuit_data(artifact))

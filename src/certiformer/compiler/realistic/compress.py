@@ -34,12 +34,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from certiformer.compiled.exhaustive import batches
-from certiformer.compiled.realistic.basis import Basis, Reader
-from certiformer.compiled.realistic.evidence import Evidence, Progress, sample_batches
-from certiformer.compiled.realistic.padded import padded_forms
-from certiformer.compiled.realistic.stream import Tensors, as_float64, in_basis, reads, refuse_others, state_read
 from certiformer.compiler.driver import Compiled
+from certiformer.compiler.programs.exhaustive import batches
+from certiformer.compiler.realistic.basis import Basis, Reader
+from certiformer.compiler.realistic.evidence import Evidence, Progress, sample_batches
+from certiformer.compiler.realistic.padded import padded_forms
+from certiformer.compiler.realistic.stream import Tensors, as_float64, in_basis, reads, refuse_others, state_read
 from certiformer.errors import BadInput
 from certiformer.model.config import Config
 from certiformer.rasp.inputs import count_inputs

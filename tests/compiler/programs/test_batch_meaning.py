@@ -8,7 +8,7 @@ import random
 import numpy as np
 import pytest
 
-from certiformer.compiled.batch_meaning import BatchMeaning
+from certiformer.compiler.programs.batch_meaning import BatchMeaning
 from certiformer.rasp.graph_run import run_graph
 from certiformer.rasp.graph_to_simplified import graph_to_simplified
 from certiformer.rasp.library import catalogue

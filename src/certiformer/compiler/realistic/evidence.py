@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Int
 
-from certiformer.compiled.batch_meaning import BatchMeaning
-from certiformer.compiled.decode import Decoder
-from certiformer.compiled.exhaustive import BATCH_NUMBERS, MOST, batches
+from certiformer.compiler.programs.batch_meaning import BatchMeaning
+from certiformer.compiler.programs.decode import Decoder
+from certiformer.compiler.programs.exhaustive import BATCH_NUMBERS, MOST, batches
 from certiformer.kernel.situations.rasp.circuit import Circuit
 from certiformer.model.config import Config
 from certiformer.rasp.graph import Graph

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from certiformer.compiled.decode import features
-from certiformer.compiled.realistic.basis import Basis
+from certiformer.compiler.programs.decode import features
+from certiformer.compiler.realistic.basis import Basis
 from certiformer.errors import BadInput
 from certiformer.kernel.situations.rasp.circuit import ATTENTION, EMBEDDING, FFN, Cell, Circuit, rational
 from certiformer.model import Config

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from certiformer.compiled.lookup_table import read_value, table_program
+from certiformer.compiler.programs.lookup_table import read_value, table_program
 from certiformer.errors import BadInput
 from certiformer.rasp.expression import RASPExpr
 from certiformer.rasp.library import catalogue

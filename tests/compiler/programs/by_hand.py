@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from certiformer.artifact import Artifact
-from certiformer.compiled.program import TokenProgram
 from certiformer.compiler.lemmas import lemmas_of
+from certiformer.compiler.programs.program import TokenProgram
 from certiformer.kernel.certificate import Certificate, Outcome
 from certiformer.kernel.files import CIRCUIT, CONFIG, MODEL, PROGRAM, digest
 from certiformer.kernel.meanings.rasp import read_program

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from certiformer.compiled.realistic.stream import Tensors, as_float64
+from certiformer.compiler.realistic.stream import Tensors, as_float64
 from certiformer.errors import BadInput
 
 SMALLEST, LARGEST, FACTOR = 2.0**-40, 2.0**4, 4.0

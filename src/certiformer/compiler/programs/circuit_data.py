@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from certiformer.artifact import Artifact
-from certiformer.compiled.program import TokenProgram
-from certiformer.compiled.trace import Trace, sublayers
+from certiformer.compiler.programs.program import TokenProgram
+from certiformer.compiler.programs.trace import Trace, sublayers
 from certiformer.kernel.files import MODEL
 from certiformer.kernel.situations.rasp.circuit import ATTENTION, EMBEDDING, FFN, HeadRole, UnitRole
 from certiformer.rasp.graph import Graph

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from certiformer import BadInput
-from certiformer.compiled.lookup_table import table_program
-from certiformer.compiled.source_lines import source_lines
-from certiformer.compiled.sources import read_input, read_source, read_vocab
+from certiformer.compiler.programs.lookup_table import table_program
+from certiformer.compiler.programs.source_lines import source_lines
+from certiformer.compiler.programs.sources import read_input, read_source, read_vocab
 from certiformer.rasp.graph_to_simplified import graph_to_simplified
 from certiformer.rasp.program_to_graph import program_to_graph
 

@@ -34,9 +34,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from certiformer.compiled.realistic.basis import Basis
-from certiformer.compiled.realistic.stream import Tensors, in_basis
 from certiformer.compiler.driver import Compiled
+from certiformer.compiler.realistic.basis import Basis
+from certiformer.compiler.realistic.stream import Tensors, in_basis
 from certiformer.model.config import Config, Norm
 
 

@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 
 from certiformer import BadInput
-from certiformer.compiled.realistic import BASIS, Basis, apply, noise_limit
-from certiformer.compiled.realistic.evidence import measure
-from certiformer.compiled.realistic.layernorm import paired_width, pins_for, with_layer_norm
-from certiformer.compiled.realistic.noise import largest_noise, with_noise
-from certiformer.compiled.realistic.padded import padded_forms
-from certiformer.compiled.realistic.rotate import rotation
-from certiformer.compiled.realistic.stream import as_float64, as_stored
 from certiformer.compiler import compile_program
+from certiformer.compiler.realistic import BASIS, Basis, apply, noise_limit
+from certiformer.compiler.realistic.evidence import measure
+from certiformer.compiler.realistic.layernorm import paired_width, pins_for, with_layer_norm
+from certiformer.compiler.realistic.noise import largest_noise, with_noise
+from certiformer.compiler.realistic.padded import padded_forms
+from certiformer.compiler.realistic.rotate import rotation
+from certiformer.compiler.realistic.stream import as_float64, as_stored
 from certiformer.model import Transformer
 from certiformer.rasp.library import catalogue
 

@@ -7,8 +7,8 @@ import pytest
 
 import certiformer
 from certiformer import BadInput
-from certiformer.compiled.exhaustive import batches, can_be_exhausted, exhaust
-from compiled.by_hand import LENGTH, VOCAB, by_hand, first_token
+from certiformer.compiler.programs.exhaustive import batches, can_be_exhausted, exhaust
+from compiler.programs.by_hand import LENGTH, VOCAB, by_hand, first_token
 
 
 @pytest.fixture(scope="module")
@@ -89,7 +89,7 @@ def test_one_wrong_answer_is_found_and_named():
 
 
 def test_batches_are_all_inputs_once(monkeypatch):
-    monkeypatch.setattr("certiformer.compiled.exhaustive.BATCH_NUMBERS", 20)
+    monkeypatch.setattr("certiformer.compiler.programs.exhaustive.BATCH_NUMBERS", 20)
     rows = [tuple(row) for ids in batches(3, 4) for row in ids.tolist()]
     assert len(rows) == len(set(rows)) == 3 + 9 + 27 + 81
 

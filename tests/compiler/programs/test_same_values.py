@@ -15,10 +15,10 @@ import numpy as np
 import pytest
 
 from certiformer.api.compiling import compile as certified
-from certiformer.compiled.batch_meaning import BatchMeaning
-from certiformer.compiled.decode import Decoder
-from certiformer.compiled.exhaustive import exhaust
 from certiformer.compiler.driver import Compiled, compile_graph, compile_program
+from certiformer.compiler.programs.batch_meaning import BatchMeaning
+from certiformer.compiler.programs.decode import Decoder
+from certiformer.compiler.programs.exhaustive import exhaust
 from certiformer.errors import BadInput
 from certiformer.kernel.situations.rasp import lemmas
 from certiformer.rasp import (

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from certiformer.compiled.realistic.basis import BASIS, Basis
-from certiformer.compiled.realistic.evidence import MOST, Evidence, Progress, measure
-from certiformer.compiled.realistic.layernorm import pins_for, with_layer_norm
-from certiformer.compiled.realistic.noise import LARGEST, largest_noise, with_noise
-from certiformer.compiled.realistic.rotate import rotation
-from certiformer.compiled.realistic.stream import Tensors, as_float64, as_stored, in_basis, is_conjugate
 from certiformer.compiler.driver import Compiled
+from certiformer.compiler.realistic.basis import BASIS, Basis
+from certiformer.compiler.realistic.evidence import MOST, Evidence, Progress, measure
+from certiformer.compiler.realistic.layernorm import pins_for, with_layer_norm
+from certiformer.compiler.realistic.noise import LARGEST, largest_noise, with_noise
+from certiformer.compiler.realistic.rotate import rotation
+from certiformer.compiler.realistic.stream import Tensors, as_float64, as_stored, in_basis, is_conjugate
 from certiformer.errors import BadInput
 from certiformer.kernel.files import CIRCUIT, CONFIG, MODEL, PROGRAM
 from certiformer.kernel.numbers import rounded_text
@@ -30,7 +30,7 @@ from certiformer.rasp.interpreter import read_tokens
 from certiformer.rasp.value import Value
 
 if TYPE_CHECKING:
-    from certiformer.compiled.trace import Trace
+    from certiformer.compiler.programs.trace import Trace
     from certiformer.model.transformer import Transformer
 
 SAME = "with real numbers it is the same function as the compiled transformer: all weights were compared exactly"
@@ -66,7 +66,7 @@ class Realistic:
 
     def trace(self, tokens: Sequence[Value], *, everywhere: bool = False) -> Trace:
         """What every variable holds on an input, read along its direction, beside what the program says."""
-        from certiformer.compiled.trace import trace
+        from certiformer.compiler.programs.trace import trace
         from certiformer.model.transformer import Transformer
 
         xs = read_tokens(tokens, self.graph.vocab, self.graph.length)
@@ -125,7 +125,7 @@ def apply(
     own = compiled.config.width
     config, tensors, basis, proof = compiled.config, as_float64(compiled.tensors), Basis.identity(own), ""
     if compress is not None:
-        from certiformer.compiled.realistic.compress import compressed
+        from certiformer.compiler.realistic.compress import compressed
 
         config, tensors, basis = compressed(compiled, compress, seed, seconds, progress, tried)
     rotated = not isinstance(rotate, bool) or rotate

@@ -17,7 +17,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from certiformer.compiled.realistic.basis import Basis, Matrix
+from certiformer.compiler.realistic.basis import Basis, Matrix
 from certiformer.errors import BadInput
 from certiformer.model.config import Config
 

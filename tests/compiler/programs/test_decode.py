@@ -10,7 +10,7 @@ import pytest
 
 import certiformer
 from certiformer import BadInput
-from certiformer.compiled.decode import Decoder
+from certiformer.compiler.programs.decode import Decoder
 from certiformer.kernel.situations.rasp.circuit import Circuit, Output
 from certiformer.rasp import Aggregate, Comparison, Full, Select, indices, tokens
 from certiformer.rasp.graph import Span, ValueSet

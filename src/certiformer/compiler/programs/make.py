@@ -13,12 +13,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from certiformer.artifact import Artifact
-from certiformer.compiled.certify import certify, unchecked
-from certiformer.compiled.limits import Limit, largest_length
-from certiformer.compiled.program import TokenProgram
-from certiformer.compiled.source_lines import source_lines
-from certiformer.compiled.with_realistic import Looks, with_realistic_weights
 from certiformer.compiler.driver import Compiled, compile_graph
+from certiformer.compiler.programs.certify import certify, unchecked
+from certiformer.compiler.programs.limits import Limit, largest_length
+from certiformer.compiler.programs.program import TokenProgram
+from certiformer.compiler.programs.source_lines import source_lines
+from certiformer.compiler.programs.with_realistic import Looks, with_realistic_weights
 from certiformer.errors import BadInput
 from certiformer.kernel.certificate import Certificate
 from certiformer.kernel.files import CIRCUIT, CONFIG, MODEL, PROGRAM

@@ -13,12 +13,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from certiformer.compiled.realistic.basis import BASIS as BASIS
-    from certiformer.compiled.realistic.basis import Basis as Basis
-    from certiformer.compiled.realistic.driver import Realistic as Realistic
-    from certiformer.compiled.realistic.driver import apply as apply
-    from certiformer.compiled.realistic.driver import noise_limit as noise_limit
-    from certiformer.compiled.realistic.evidence import Evidence as Evidence
+    from certiformer.compiler.realistic.basis import BASIS as BASIS
+    from certiformer.compiler.realistic.basis import Basis as Basis
+    from certiformer.compiler.realistic.driver import Realistic as Realistic
+    from certiformer.compiler.realistic.driver import apply as apply
+    from certiformer.compiler.realistic.driver import noise_limit as noise_limit
+    from certiformer.compiler.realistic.evidence import Evidence as Evidence
 
 _HOMES = {
     "apply": "driver",
@@ -32,5 +32,5 @@ _HOMES = {
 
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
-        raise AttributeError(f"module 'certiformer.compiled.realistic' has no attribute {name!r}")
-    return getattr(import_module(f"certiformer.compiled.realistic.{_HOMES[name]}"), name)
+        raise AttributeError(f"module 'certiformer.compiler.realistic' has no attribute {name!r}")
+    return getattr(import_module(f"certiformer.compiler.realistic.{_HOMES[name]}"), name)

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Int
 
-from certiformer.compiled.batch_meaning import BatchMeaning
-from certiformer.compiled.decode import Decoder
-from certiformer.compiled.program import TokenProgram
+from certiformer.compiler.programs.batch_meaning import BatchMeaning
+from certiformer.compiler.programs.decode import Decoder
+from certiformer.compiler.programs.program import TokenProgram
 from certiformer.rasp.inputs import count_inputs
 from certiformer.rasp.value import Value, answer
 

@@ -10,9 +10,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from certiformer.artifact import Artifact
-from certiformer.compiled.certify import unchecked
-from certiformer.compiled.program import TokenProgram
 from certiformer.compiler.driver import Compiled
+from certiformer.compiler.programs.certify import unchecked
+from certiformer.compiler.programs.program import TokenProgram
 from certiformer.errors import BadInput
 from certiformer.kernel.files import BASIS, CONFIG, MODEL
 from certiformer.model.tensor_file import arrays_to_bytes
@@ -38,7 +38,7 @@ class Looks:
 
 def with_realistic_weights(plain: Artifact, raw: Compiled, looks: Looks, progress: Progress | None = None) -> Artifact:
     """The program in other weights; refused when an input that was tried is answered wrongly."""
-    from certiformer.compiled.realistic import apply
+    from certiformer.compiler.realistic import apply
 
     if looks.compress is not None and looks.compress < 1:
         raise BadInput(f"--compress is the width of the stream, a positive number, not {looks.compress}")
