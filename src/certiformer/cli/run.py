@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass, fields
 from importlib import import_module
 from pathlib import Path
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from certiformer.compiler.programs.program import TokenProgram
     from certiformer.compiler.programs.trace import Reading, Trace
 
-# What else than a program may be in a folder; the module `run_KIND` runs it.
+# What else than a program may be in a folder; `run_kinds` runs it.
 KINDS = {MACHINE: "machine", AUTOMATON: "automaton", GATES: "circuit", LEARNER: "incontext"}
 SUMMARY = "Run a compiled program on an input: tokens in, tokens out."
 EXAMPLES = """
@@ -29,6 +30,7 @@ EXAMPLES = """
   certiformer run runs/reverse "a b c" --attention --out a.html # the same as a page
   certiformer run runs/reverse "a b c" --trace                  # every variable beside the program's value
   certiformer run runs/reverse "a b c" --variable length        # one variable, after every sub-layer
+  certiformer run runs/reverse --batch inputs.txt               # an input in every line; the answers, line by line
   certiformer run runs/bb5 "" --steps 5000                      # a compiled machine: the tape after so many steps
   certiformer run runs/ridge --context data.csv --query "1,2"   # a learner: what the rows of a table predict
 
@@ -59,6 +61,8 @@ class Options:
     """compare the variables of this name, after every sub-layer in which they live"""
     out: Annotated[str | None, arg(metavar="FILE.html", help_behavior_hint="")] = None
     """write a page with the circuit and the attention on this input"""
+    batch: Annotated[str | None, arg(metavar="FILE.txt", help_behavior_hint="")] = None
+    """answer an input in every line, all run together; - reads from the standard input"""
     force: Flag = False
     """replace an earlier page"""
     json: Flag = False
@@ -75,13 +79,15 @@ def run(options: Options, terminal: Terminal) -> int:
     artifact = load(options.directory)
     kind = KINDS.get(artifact.certificate.subject)
     if kind is not None:
-        return import_module(f"certiformer.cli.run_{kind}").run(artifact, options, terminal)
+        return getattr(import_module("certiformer.cli.run_kinds"), f"run_{kind}")(artifact, options, terminal)
     if artifact.certificate.subject != PROGRAM:
         raise BadInput(
             f"{options.directory} holds an approximation, which is evaluated from Python: load(DIR).run(point)"
         )
-    refuse_flags(options, "a compiled program", "tokens", "attention", "trace", "variable", "out", "force")
+    refuse_flags(options, "a compiled program", "tokens", "attention", "trace", "variable", "out", "batch", "force")
     compiled: TokenProgram = artifact.subject
+    if options.batch is not None:
+        return _run_batch(artifact, options, terminal)
     xs = read_input(options.tokens or "", compiled.vocab)
     if not xs:
         raise BadInput('the input has no tokens; write them with blanks between, as in "a b c"')
@@ -102,6 +108,40 @@ def run(options: Options, terminal: Terminal) -> int:
     else:
         _describe(compiled, xs, outputs, patterns, trace, terminal)
     return 1 if trace is not None and trace.first_wrong is not None else 0
+
+
+def _run_batch(artifact: Artifact, options: Options, terminal: Terminal) -> int:
+    """Answer an input in every line of a file; a line of answers for each."""
+    from certiformer.compiler.programs.circuit_data import spell
+    from certiformer.compiler.programs.sources import read_input
+    from certiformer.rasp.interpreter import read_tokens
+
+    if options.tokens is not None or options.attention or options.trace or options.variable or options.out:
+        raise BadInput("--batch answers the inputs of a file and shows nothing else; look at one of them without it")
+    compiled: TokenProgram = artifact.subject
+    inputs = []
+    for number, line in enumerate(_lines(str(options.batch)), 1):
+        try:
+            inputs.append(read_tokens(read_input(line, compiled.vocab), compiled.vocab, compiled.length))
+        except BadInput as problem:
+            raise BadInput(f"line {number} of {options.batch}: {problem}") from None
+    answers = artifact.run_many(inputs)
+    if terminal.json:
+        facts = {"outcome": "done", "inputs": inputs, "outputs": answers, "dtype": compiled.dtype}
+        terminal.emit({**facts, "directory": options.directory})
+    else:
+        for outputs in answers:
+            terminal.say(" ".join(map(spell, outputs)))
+    return 0
+
+
+def _lines(file: str) -> list[str]:
+    """The lines of a file, or of the standard input, without empty ones at the end."""
+    try:
+        text = sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise BadInput(f"{file} is not text in UTF-8") from None
+    return text.rstrip().splitlines()
 
 
 def refuse_flags(options: Options, what: str, *known: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from certiformer.artifact import Artifact
-from certiformer.compiler.lemmas import lemmas_of
+from certiformer.compiler.draft_to_circuit import lemmas_of
 from certiformer.compiler.programs.program import TokenProgram
 from certiformer.kernel.certificate import Certificate, Outcome
 from certiformer.kernel.files import CIRCUIT, CONFIG, MODEL, PROGRAM, digest

@@ -10,8 +10,7 @@ import pytest
 
 from certiformer import BadInput
 from certiformer.compiler import compile_program
-from certiformer.compiler.realistic.basis import Basis, Reader
-from certiformer.compiler.realistic.rotate import rotation
+from certiformer.compiler.realistic.basis import Basis, Reader, rotation
 from certiformer.compiler.realistic.stream import as_stored, bias_of, in_basis, is_conjugate, reads, writes
 from certiformer.model import Norm
 from certiformer.rasp.library import catalogue

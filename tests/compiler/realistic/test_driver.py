@@ -13,11 +13,11 @@ import pytest
 from certiformer import BadInput
 from certiformer.compiler import compile_program
 from certiformer.compiler.realistic import BASIS, Basis, apply, noise_limit
+from certiformer.compiler.realistic.basis import rotation
+from certiformer.compiler.realistic.driver import largest_noise, with_noise
 from certiformer.compiler.realistic.evidence import measure
 from certiformer.compiler.realistic.layernorm import paired_width, pins_for, with_layer_norm
-from certiformer.compiler.realistic.noise import largest_noise, with_noise
 from certiformer.compiler.realistic.padded import padded_forms
-from certiformer.compiler.realistic.rotate import rotation
 from certiformer.compiler.realistic.stream import as_float64, as_stored
 from certiformer.model import Transformer
 from certiformer.rasp.library import catalogue

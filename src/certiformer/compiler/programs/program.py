@@ -96,13 +96,16 @@ class TokenProgram:
 
     def run_exactly(self, tokens: Sequence[Value]) -> list[Value]:
         """`run` with fractions as they are."""
+        return self._decoded([tokens])[0]
+
+    def _decoded(self, sequences: Sequence[Sequence[Value]]) -> list[list[Value]]:
+        """The exact values for several inputs, which run together."""
         from certiformer.compiler.programs.decode import Decoder
 
-        xs = read_tokens(tokens, self.vocab, self.length)
-        if not xs:
-            return []
-        outputs = self.model.evaluate(self._ids(xs)[None], dtype=self.dtype)
-        return Decoder(self.graph, self.circuit).decode(outputs.reshape(len(xs), -1))
+        inputs = [read_tokens(tokens, self.vocab, self.length) for tokens in sequences]
+        read = iter(self.model.evaluate_sequences([self._ids(xs) for xs in inputs if xs], dtype=self.dtype))
+        decoder = Decoder(self.graph, self.circuit)
+        return [decoder.decode(next(read)) if xs else [] for xs in inputs]
 
     def trace(self, tokens: Sequence[Value], *, everywhere: bool = False) -> Trace:
         """What every residual variable holds on an input, beside what the program says."""
@@ -144,6 +147,10 @@ class TokenProgram:
     def answers(self, sequence: Sequence[Value]) -> list[Any]:
         """The decoded outputs, one for every token."""
         return self.run(sequence)
+
+    def many_answers(self, sequences: Sequence[Sequence[Value]]) -> list[list[Any]]:
+        """The decoded outputs of several inputs, which run together."""
+        return [[plain(value) for value in values] for values in self._decoded(sequences)]
 
     def facts(self, artifact: Artifact) -> dict[str, Any]:
         bill = self.bill

@@ -1,22 +1,25 @@
 """From a compiled program to one with realistic weights: narrower code, rotation, LayerNorm, noise, in this order.
 
 compress -> rotate -> layernorm -> noise -> stored dtype -> run on all inputs -> Realistic
+
+*Noise* falls on every weight, zeros and biases included. It is sigma times one fixed draw of independent standard
+normal numbers, in units of the weights themselves (the smallest weight of a compiled program that matters is about 1).
+`largest_noise` finds by bisection the largest sigma on that ray at which all inputs were answered rightly. Nothing
+says that a smaller one is never worse, so each size that is named was tried by itself.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from certiformer.compiler.driver import Compiled
-from certiformer.compiler.realistic.basis import BASIS, Basis
+from certiformer.compiler.realistic.basis import BASIS, Basis, rotation
 from certiformer.compiler.realistic.evidence import MOST, Evidence, Progress, measure
 from certiformer.compiler.realistic.layernorm import pins_for, with_layer_norm
-from certiformer.compiler.realistic.noise import LARGEST, largest_noise, with_noise
-from certiformer.compiler.realistic.rotate import rotation
 from certiformer.compiler.realistic.stream import Tensors, as_float64, as_stored, in_basis, is_conjugate
 from certiformer.errors import BadInput
 from certiformer.kernel.files import CIRCUIT, CONFIG, MODEL, PROGRAM
@@ -32,6 +35,40 @@ from certiformer.rasp.value import Value
 if TYPE_CHECKING:
     from certiformer.compiler.programs.trace import Trace
     from certiformer.model.transformer import Transformer
+
+
+SMALLEST, LARGEST, FACTOR = 2.0**-40, 2.0**4, 4.0
+STEPS = 6  # of bisection in the logarithm: the last interval is a factor 4^(1/64) = 1.022 wide
+
+
+def with_noise(tensors: Mapping[str, np.ndarray], size: float, seed: int) -> Tensors:
+    """The weights plus `size` times a Gaussian draw that depends on the seed alone."""
+    if not (np.isfinite(size) and size >= 0):
+        raise BadInput(f"the noise is a number from 0 on, not {size}")
+    generator = np.random.default_rng(seed)
+    numbers = as_float64(tensors)
+    return {name: numbers[name] + size * generator.normal(size=numbers[name].shape) for name in sorted(numbers)}
+
+
+def largest_noise(right: Callable[[float], bool], at_most: float = LARGEST) -> float:
+    """The largest size at which `right` was found to hold, up to `at_most`; 0 when there is none.
+
+    >>> round(largest_noise(lambda size: size < 0.01), 4)
+    0.0099
+    """
+    size = at_most
+    while not right(size):
+        size /= FACTOR
+        if size < SMALLEST:
+            return 0.0
+    if size == at_most:
+        return size
+    low, high = size, size * FACTOR
+    for _ in range(STEPS):
+        middle = (low * high) ** 0.5
+        low, high = (middle, high) if right(middle) else (low, middle)
+    return low
+
 
 SAME = "with real numbers it is the same function as the compiled transformer: all weights were compared exactly"
 HARMLESS = (

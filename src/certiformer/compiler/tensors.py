@@ -1,12 +1,30 @@
-"""Whether a transformer has room: its weights are counted from the configuration, before any of them is made."""
+"""The tensors of transformers that are made, by NumPy alone: compiling should not wait for JAX.
+
+Weights are counted from the configuration before any of them is made, written from the nonzero entries that a
+construction lists, and rounded to the stored type.
+"""
 
 from __future__ import annotations
 
 from math import prod
 
+import numpy as np
+
 from certiformer.errors import BadInput
+from certiformer.kernel.construction import Construction
+from certiformer.kernel.weights import expected_shapes
 from certiformer.model.config import Config
 from certiformer.model.layout import tensor_specs
+
+
+def stored(tensor: np.ndarray, dtype: str) -> np.ndarray:
+    """The tensor in float64, float32 or bfloat16."""
+    if dtype == "bfloat16":
+        from ml_dtypes import bfloat16
+
+        return tensor.astype(bfloat16)
+    return tensor.astype(dtype)
+
 
 # A weight takes up to 100 bytes while it is made, written and read back by the checker; together they stay below 1 GiB.
 MAX_WEIGHTS = 2**30 // 100
@@ -30,3 +48,17 @@ which 1 GiB of memory is enough; take fewer features
             f" memory is enough; {advice}"
         )
     return config
+
+
+def dense(made: Construction, advice: str) -> tuple[Config, dict[str, np.ndarray]]:
+    """Configuration and tensors; `advice` says what makes a transformer smaller that has no room."""
+    return require_room(Config.from_json(made.config), advice), arrays(made)
+
+
+def arrays(made: Construction) -> dict[str, np.ndarray]:
+    """The tensors."""
+    tensors = {name: np.zeros(shape) for name, shape in expected_shapes(made.config).items()}
+    for name, entries in made.entries.items():
+        for index, weight in entries.items():
+            tensors[name][index] = weight
+    return tensors
