@@ -8,7 +8,7 @@ import random
 import numpy as np
 import pytest
 
-from certiformer.compiled.certify import program_certificate
+from certiformer.compiler.programs.certify import program_certificate
 from certiformer.errors import BadInput
 from certiformer.kernel.certificate import Certificate
 from certiformer.kernel.check import check

@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 
-from certiformer.compiler.lemmas import lemmas_of
+from certiformer.compiler.draft_to_circuit import lemmas_of
 from certiformer.kernel.meanings.rasp import SELECTORS, NoValue, Program, identity, read_program
 from certiformer.kernel.refusal import Refused
 from certiformer.kernel.situations.rasp import lemmas

@@ -10,8 +10,8 @@ from itertools import product
 import numpy as np
 import pytest
 
+from certiformer.compiler.draft_to_circuit import lemmas_of
 from certiformer.compiler.driver import compile_program
-from certiformer.compiler.lemmas import lemmas_of
 from certiformer.kernel.files import canonical
 from certiformer.kernel.meanings.rasp import read_program
 from certiformer.kernel.refusal import Refused

@@ -25,7 +25,7 @@ from certiformer.model.store import tensors_to_bytes
 from certiformer.search.job import prove
 from certiformer.target import parse_domain, parse_formula
 from certiformer.verify import Budget, FloatDomain, search
-from certiformer.verify.ball_bounder import BallBounder
+from certiformer.verify.bounder import BallBounder
 
 
 def behind(tokens):

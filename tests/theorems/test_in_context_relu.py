@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from certiformer.axioms.in_context_relu import find, polygon_error, sentence
 from certiformer.compiler.incontext import Request, context_learner, describe
 from certiformer.compiler.incontext.compiled import ContextLearner
-from certiformer.compiler.incontext.logistic_polygon import polygon
-from certiformer.compiler.incontext.relu_network import relu_points
+from certiformer.compiler.incontext.logistic import polygon
+from certiformer.compiler.incontext.relu_steps import relu_points
 from certiformer.kernel.balls import working_precision
 from certiformer.kernel.certificate import Certificate
 from certiformer.kernel.certificate import Theorem as Proof

@@ -54,7 +54,7 @@ def test_many_states_of_log_depth_are_too_fine_for_bfloat16(form):
 
 def test_numbers_that_a_type_does_not_have_are_refused(form, monkeypatch):
     """65 states need multiples of 1/4 up to 65; whether slots would be near enough is not asked any more."""
-    monkeypatch.setattr("certiformer.compiler.automata.log_depth.MAX_STATES", 65)
+    monkeypatch.setattr("certiformer.compiler.automata.forms.MAX_STATES", 65)
     monkeypatch.setattr("certiformer.kernel.weights.MAX_NUMBERS", 10**9)
     automaton = random_automaton(0, 33, 1)
     with pytest.raises(Refused, match="may fall short"):

@@ -18,7 +18,7 @@ from certiformer.kernel.problem import Problem, ProgramFunction
 from certiformer.kernel.refusal import Refused
 from certiformer.model import Transformer
 from certiformer.verify import Budget, FloatDomain, search
-from certiformer.verify.ball_bounder import BallBounder
+from certiformer.verify.bounder import BallBounder
 from kernel.networks import network_of
 from negative.forge import target_of
 

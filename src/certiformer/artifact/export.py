@@ -80,7 +80,7 @@ def require_sealed(certificate: Certificate, files: Mapping[str, bytes], directo
 
 def origin_notes(artifact: Artifact) -> dict[str, str]:
     """What an export says about its origin: the hash of the weights and, for a proved claim, the claim."""
-    from certiformer.export.card import SCOPE
+    from certiformer.export.folder import SCOPE
 
     certificate, files = artifact.certificate, artifact.files
     require_sealed(certificate, files, artifact.directory)

@@ -29,10 +29,10 @@ from certiformer.kernel.numbers import decimal_text
 from certiformer.kernel.refusal import Refused
 from certiformer.model import Transformer
 from certiformer.model import load as load_model
-from certiformer.model.cast import cast
 from certiformer.model.encoder_state import Read
 from certiformer.model.from_torch import from_torch, is_state_file
 from certiformer.model.store import tensors_to_bytes
+from certiformer.model.transformer import cast
 from certiformer.search.approximation import Approximation, versions
 from certiformer.search.candidates import FIT, Candidate, Choice, choose, known_method
 from certiformer.search.case import Evidence, Progress, Tree, confirmed

@@ -24,7 +24,7 @@ from certiformer.search.split_proposal import by_groups
 from certiformer.search.unit_proof import UnitProof
 from certiformer.target import Program
 from certiformer.verify import Budget, Falsifier, FloatDomain, search
-from certiformer.verify.ball_bounder import BallBounder
+from certiformer.verify.bounder import BallBounder
 
 # Units are searched in the checker's own forms, so recorded bounds are only rounded up.
 UNIT_ROOM = 1 + 1e-5

@@ -28,7 +28,7 @@ from certiformer.kernel.units import UnitSum, units_of
 from certiformer.search.split_proposal import Piece, propose, with_constants
 from certiformer.target import Program, RidgeSum, ridge_split
 from certiformer.verify import Budget, FloatDomain, search
-from certiformer.verify.ball_bounder import BallBounder
+from certiformer.verify.bounder import BallBounder
 
 SAMPLES = 400  # points on a direction for sharing the affine part
 PIECE_ORDER = 4  # of the Taylor forms on one linear piece

@@ -28,7 +28,7 @@ from certiformer.kernel.units import UnitSum
 from certiformer.search.ridge_proof import RidgeProof
 from certiformer.search.split_proposal import by_groups
 from certiformer.verify import Budget, FloatDomain, Search, search
-from certiformer.verify.ball_bounder import BallBounder
+from certiformer.verify.bounder import BallBounder
 
 # Orders of the forms by dimension, for kinked and for smooth units (11 gelu units, four inputs: 3,357 leaves at order 4, in
 # 10 s; the general forms of order 3 left 100,000).
