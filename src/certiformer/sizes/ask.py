@@ -11,11 +11,14 @@ from typing import Any
 from certiformer.errors import BadInput
 from certiformer.kernel.numbers import decimal_text
 from certiformer.kernel.refusal import Refused
-from certiformer.sizes.kinds import LARGEST, Kind, positive, whole
+from certiformer.sizes.circuits import Circuits
+from certiformer.sizes.kinds import Kind, positive, whole
+from certiformer.sizes.languages import Languages
 from certiformer.sizes.lipschitz import Lipschitz
 from certiformer.sizes.statement import Statement
+from certiformer.sizes.symmetric import Equivariant, Symmetric
 
-CLASSES: dict[str, type[Kind]] = {kind.title: kind for kind in (Lipschitz,)}
+CLASSES: dict[str, type[Kind]] = {kind.title: kind for kind in (Lipschitz, Symmetric, Equivariant, Circuits, Languages)}
 NEAR = Fraction(1001, 1000)  # how well the epsilon of a budget is found, before it is rounded to four digits
 WIDEST = 200  # doublings of epsilon that are looked at
 
@@ -157,7 +160,7 @@ def _exact_budget(kind: Kind, weights: int, bits: int) -> Budget:
 
     def largest(true: Callable[[Kind], bool]) -> int:
         """The largest value of the axis with a property that smaller ones keep."""
-        low, high = 0, LARGEST + 1
+        low, high = 0, kind.largest + 1
         while high - low > 1:
             middle = (low + high) // 2
             low, high = (middle, high) if _holds(true, at, middle) else (low, middle)
@@ -170,7 +173,7 @@ def _exact_budget(kind: Kind, weights: int, bits: int) -> Budget:
         )
     excluded = largest(lambda member: member.lower(Fraction(0)).bits <= weights * bits) + 1
     statement = at(reached).statement(Fraction(0), bits)
-    return Budget(weights, bits, kind.axis, reached, None if excluded > LARGEST else excluded, statement)
+    return Budget(weights, bits, kind.axis, reached, None if excluded > kind.largest else excluded, statement)
 
 
 def _holds(true: Callable[[Kind], bool], at: Callable[[int], Kind], value: int) -> bool:
