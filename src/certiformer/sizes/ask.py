@@ -15,10 +15,11 @@ from certiformer.sizes.circuits import Circuits
 from certiformer.sizes.kinds import Kind, positive, whole
 from certiformer.sizes.languages import Languages
 from certiformer.sizes.lipschitz import Lipschitz
+from certiformer.sizes.ridges import Ridges
 from certiformer.sizes.statement import Statement
 from certiformer.sizes.symmetric import Equivariant, Symmetric
 
-CLASSES: dict[str, type[Kind]] = {kind.title: kind for kind in (Lipschitz, Symmetric, Equivariant, Circuits, Languages)}
+CLASSES: dict[str, type[Kind]] = {kind.title: kind for kind in (Lipschitz, Symmetric, Equivariant, Ridges, Circuits, Languages)}
 NEAR = Fraction(1001, 1000)  # how well the epsilon of a budget is found, before it is rounded to four digits
 WIDEST = 200  # doublings of epsilon that are looked at
 
