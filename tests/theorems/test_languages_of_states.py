@@ -30,7 +30,8 @@ def languages(states: int, symbols: int, length: int) -> set[tuple[bool, ...]]:
 
 
 @pytest.mark.parametrize(
-    ("states", "symbols", "length"), [(1, 1, 2), (1, 2, 2), (2, 1, 3), (2, 2, 3), (2, 2, 1), (2, 2, 2), (3, 1, 5), (3, 2, 5)]
+    ("states", "symbols", "length"),
+    [(1, 1, 2), (1, 2, 2), (2, 1, 3), (2, 2, 3), (2, 2, 1), (2, 2, 2), (3, 1, 5), (3, 2, 5)],
 )
 def test_there_are_as_many_languages_as_stated(states, symbols, length):
     count = len(languages(states, symbols, length))
@@ -55,7 +56,9 @@ def test_the_counts_have_the_same_leading_term(symbols):
 def test_the_block_is_proved_and_not_larger(states, symbols, length, accepting):
     generator = np.random.default_rng(states)
     rows = [[f"q{i}", f"s{a}", f"q{generator.integers(states)}"] for i in range(states) for a in range(symbols)]
-    text = f"states = {[f'q{i}' for i in range(states)]}\nstart = 'q0'\naccept = {[f'q{i}' for i in range(accepting)]}\n"
+    text = (
+        f"states = {[f'q{i}' for i in range(states)]}\nstart = 'q0'\naccept = {[f'q{i}' for i in range(accepting)]}\n"
+    )
     compiled = word_reader(parse_automaton(f"{text}transitions = {rows}"), length)
     count = sum(int(np.count_nonzero(tensor)) for tensor in compiled.tensors.values())
     assert count <= weights(states, symbols, length) and compiled.config.width == width(states, symbols, length)

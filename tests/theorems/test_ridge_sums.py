@@ -69,7 +69,9 @@ def test_what_build_makes_is_not_larger(formula, ridges):
     for epsilon in (Fraction(1, 10), Fraction(1, 50)):
         made = plan(Task.of(target, epsilon))
         assert made.units <= units(ridges, ONE, epsilon)
-        assert made.realise().model.nonzero_count() <= weights(ridges, dimension, ONE, epsilon) + 40  # heads of the gather
+        assert (
+            made.realise().model.nonzero_count() <= weights(ridges, dimension, ONE, epsilon) + 40
+        )  # heads of the gather
 
 
 def test_the_code_of_the_lower_bound_keeps_functions_apart():
@@ -95,13 +97,17 @@ def test_the_code_of_the_lower_bound_keeps_functions_apart():
     for one, other in combinations(words, 2):
         total = 0
         for a, b in zip(one, other, strict=True):
-            signs = [[(1 if (letter >> i) & 1 else -1) * s for i in range(letters) for s in (1, -1)] for letter in (a, b)]
+            signs = [
+                [(1 if (letter >> i) & 1 else -1) * s for i in range(letters) for s in (1, -1)] for letter in (a, b)
+            ]
             total += max(x - y for x, y in zip(*signs, strict=True))
         assert total >= 2 * distance  # in heights L/(2n): together distance L/n
     epsilon = Fraction(distance, 2 * n) - Fraction(1, 10**6)
     assert needed_bits(axes, axes, ONE, epsilon) >= letters * dimension
     fine = Fraction(1, 100)
-    assert needed_bits(32, 32, ONE, fine) == 399 * 17 > needed_numbers(32, 32, ONE, fine)  # 8/(0.01) - 1 parts, in pairs
+    assert (
+        needed_bits(32, 32, ONE, fine) == 399 * 17 > needed_numbers(32, 32, ONE, fine)
+    )  # 8/(0.01) - 1 parts, in pairs
 
 
 def test_a_code_that_is_too_long_for_its_field_is_not_used():
@@ -117,7 +123,9 @@ def test_the_gap_in_bits_is_bounded_over_ridges_and_epsilon():
         for epsilon in (Fraction(1, 1000), Fraction(1, 10_000)):
             gaps.append(described_bits(r, r, ONE, epsilon) / needed_bits(r, r, ONE, epsilon))
     assert max(gaps) < 64 and min(gaps) >= 1
-    fine = [described_bits(8, 8, ONE, Fraction(1, 10**k)) / needed_bits(8, 8, ONE, Fraction(1, 10**k)) for k in (3, 4, 5)]
+    fine = [
+        described_bits(8, 8, ONE, Fraction(1, 10**k)) / needed_bits(8, 8, ONE, Fraction(1, 10**k)) for k in (3, 4, 5)
+    ]
     assert fine == sorted(fine, reverse=True)
 
 

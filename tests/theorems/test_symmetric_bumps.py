@@ -75,7 +75,10 @@ def test_an_equivariant_function_is_met_within_the_bound():
     assert np.abs(outputs - function(points)).max() <= limit + 1e-12  # float64 against real numbers
     turned = model.evaluate(points[:, [1, 2, 0]])
     assert np.abs(turned - outputs[:, [1, 2, 0]]).max() <= 1e-12  # sums of 64 terms in another order
-    values = {orbit(c, "equivariant"): v for c, v in zip(product(range(cells), repeat=3), function(centres)[:, 0], strict=True)}
+    values = {
+        orbit(c, "equivariant"): v
+        for c, v in zip(product(range(cells), repeat=3), function(centres)[:, 0], strict=True)
+    }
     assert len(values) == orbits(cells, 3, "equivariant")
 
 

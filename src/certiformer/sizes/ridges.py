@@ -45,9 +45,7 @@ class Ridges(Kind):
 
     def lower(self, epsilon: Fraction) -> Lower:
         arguments = (self.ridges, self.dimension, self.constant, epsilon)
-        return Lower(
-            theorem.needed_bits(*arguments), theorem.needed_numbers(*arguments), (theorem.THEOREM["id"],)
-        )
+        return Lower(theorem.needed_bits(*arguments), theorem.needed_numbers(*arguments), (theorem.THEOREM["id"],))
 
     def distance(self) -> str:
         return (

@@ -30,7 +30,7 @@ class Symmetric(Lipschitz):
             weights=prototypes.weights(cells, self.dimension, outputs),
             values=self._free(cells),
             bits=bits,
-            width=head.width + outputs - 1,
+            width=head.width + 2 * (outputs - 1),
             theorems=(*head.theorems, THEOREM["id"]),
         )
 
