@@ -23,7 +23,8 @@ Two classes are asked about: F_a = L/a! (*smooth*, all derivatives up to order s
 
 Source
 ------
-The theorem `axioms.temperatures`, derived there.
+nadaraya1964, watson1964 for the estimator, petrov2024 for attention over prefix tokens; the bound is that of
+`axioms.temperatures`.
 
 Differs from the source in
 --------------------------

@@ -13,11 +13,11 @@ symbols, has such a bill. So P has at least q^(q^2) functions.
 
 Source
 ------
-Own derivation; the bill is that of `certiformer compile`.
+weiss2021 for the language; own derivation. The bill is that of `certiformer compile`.
 
 Differs from the source in
 --------------------------
-Not applicable.
+Programs are counted by what their transformers cost, which the source does not ask.
 
 Proof
 -----
