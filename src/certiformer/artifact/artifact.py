@@ -236,7 +236,7 @@ class Artifact:
             )
         said = "claimed, not checked: " if self.recorded else ""
         leaves = f" ({facts['leaves']:,} leaves)" if facts.get("leaves") else ""
-        believed = rests_on(facts['rules'], runs=facts.get('run_error') is not None)
+        believed = rests_on(facts["rules"], runs=facts.get("run_error") is not None)
         proof = f"{said}{believed}, by {', then '.join(facts['rules'])}{leaves}"
         about = [("rests on", proof if facts["rules"] else "no proof")]
         about += self.subject.lines(facts, said) if self.files else []

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from certiformer.kernel import Refused
 from certiformer.kernel.meanings.rasp import SELECTORS, Program
-from certiformer.kernel.refusal import Refused
 from certiformer.kernel.situations.rasp.lemmas import Facts
 
 Step = tuple[str | int, ...]

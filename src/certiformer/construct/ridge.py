@@ -26,8 +26,8 @@ from certiformer.construct.program_values import as_numpy
 from certiformer.construct.ridge_fit_program import fitted_program
 from certiformer.construct.ridge_terms import separated
 from certiformer.construct.share_tolerance import Profile, shared
+from certiformer.kernel import Refused
 from certiformer.kernel.balls import BallDomain, working_precision
-from certiformer.kernel.refusal import Refused
 from certiformer.target import Program, RidgeSum, ridge_split
 
 LAYOUTS = ("sequence", "token", "output-token")

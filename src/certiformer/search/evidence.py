@@ -13,7 +13,7 @@ from pathlib import Path
 import jax
 
 from certiformer.construct.method import Construction
-from certiformer.kernel.affine_softmax import Prototypes
+from certiformer.kernel.layers import Prototypes
 from certiformer.model import Transformer
 from certiformer.search.box_evidence import by_boxes
 from certiformer.search.case import Case, Evidence, Progress, Tree, raise_lower

@@ -11,8 +11,8 @@ from flint import arb
 from jaxtyping import Float
 
 from certiformer.kernel.balls import Box
-from certiformer.kernel.cover import axis_scores
 from certiformer.kernel.problem import Problem, error_upper
+from certiformer.kernel.rules import axis_scores
 
 
 class BallBounder:
