@@ -18,7 +18,7 @@ from certiformer.cli.main import main
 from certiformer.errors import BadInput
 from certiformer.isolation import COMMAND, command
 from certiformer.kernel import files
-from certiformer.kernel.axioms import AXIOMS
+from certiformer.kernel.certificate import AXIOMS
 from certiformer.kernel.files import (
     CERTIFICATE,
     CIRCUIT,

@@ -22,7 +22,6 @@ from certiformer.kernel.certificate import Certificate
 from certiformer.kernel.certificate import Theorem as Proof
 from certiformer.kernel.computation import check_computation
 from certiformer.kernel.meanings.learner import read_learner
-from certiformer.kernel.refusal import Refused
 from compiler.incontext.exact_relu import dot, relu_tokens, run, weights_of
 from compiler.incontext.exact_relu import polygon as polygon_at
 from compiler.incontext.numpy_relu import run as float_run

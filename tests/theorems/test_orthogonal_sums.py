@@ -16,7 +16,7 @@ from certiformer.expressivity.orthogonal_sums import (
     numbers,
     smooth_costs,
 )
-from certiformer.kernel.refusal import Refused
+from certiformer.kernel import Refused
 
 ONE = Fraction(1)
 

@@ -7,8 +7,8 @@ from random import Random
 import pytest
 
 from certiformer import rasp
-from certiformer.compiled.bill import bill_of
 from certiformer.compiler.driver import compile_program
+from certiformer.compiler.programs.bill import bill_of
 from certiformer.expressivity.programs_of_a_bill import needed_bits, weights
 
 

@@ -5,7 +5,7 @@ import pytest
 from flint import arb
 
 from certiformer.kernel.balls import BallDomain, working_precision
-from certiformer.kernel.cover import MAX_DEPTH
+from certiformer.kernel.rules import MAX_DEPTH
 from certiformer.target import parse_domain
 from certiformer.verify import FloatDomain
 from certiformer.verify import bounder as domain_module

@@ -122,7 +122,7 @@ def _program(
 
 
 def _report(files: Mapping[str, bytes], dtype: str | None, refusal: str) -> ProgramReport:
-    from certiformer.kernel.refusal import Refused
+    from certiformer.kernel import Refused
     from certiformer.kernel.situations.rasp.prove import prove_program
     from certiformer.kernel.weights import read_model
 

@@ -17,7 +17,7 @@ from certiformer.cli.options import Flag
 from certiformer.cli.progress import progress_for
 from certiformer.cli.terminal import Terminal
 from certiformer.errors import BadInput
-from certiformer.kernel.numbers import json_number
+from certiformer.report.numbers import json_number
 
 if TYPE_CHECKING:
     from certiformer.kernel.check import Verdict
@@ -254,7 +254,7 @@ def proved_run_error(verdict: Verdict) -> str | None:
 
 def _recorded_program(verdict: Verdict, terminal: Terminal) -> None:
     """The target as it was recorded, where it is too long for the sentence."""
-    from certiformer.kernel.target import FunctionOnBox
+    from certiformer.kernel.claim import FunctionOnBox
     from certiformer.target.show import formula
 
     if verdict.claim is None or not isinstance(verdict.claim.target, FunctionOnBox):

@@ -15,8 +15,8 @@ from certiformer.compiler.draft_to_layers import Placement, sublayer_name
 from certiformer.compiler.graph_to_extended import Extended
 from certiformer.compiler.layers_to_weights import groups_of, signs
 from certiformer.compiler.linear_form import Form, Number
+from certiformer.kernel import Refused
 from certiformer.kernel.meanings.rasp import SELECTORS, Program, read_program
-from certiformer.kernel.refusal import Refused
 from certiformer.kernel.situations.rasp.circuit import (
     Cell,
     Circuit,

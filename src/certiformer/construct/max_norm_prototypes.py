@@ -82,9 +82,9 @@ from certiformer.construct.method import Layout, Task
 from certiformer.construct.voronoi import PARTS, ROOM, Plan
 from certiformer.errors import BadInput
 from certiformer.expressivity.logarithms import log2_above
+from certiformer.kernel import Refused
 from certiformer.kernel.balls import BallDomain, ball, decimal, hull, working_precision
 from certiformer.kernel.programs import Program, fold
-from certiformer.kernel.refusal import Refused
 
 THEOREM = {
     "id": "construct.max_norm_prototypes",

@@ -48,9 +48,9 @@ from certiformer.construct.piecewise_linear import PiecewiseLinear, units
 from certiformer.construct.polynomial_ridges import RidgeFit, fit_ridges, spent
 from certiformer.construct.program_values import as_numpy
 from certiformer.construct.share_tolerance import Profile, shared
+from certiformer.kernel import Refused
 from certiformer.kernel.balls import BallDomain, working_precision
 from certiformer.kernel.programs import extract
-from certiformer.kernel.refusal import Refused
 from certiformer.target import Builder, Program, RidgeSum, fold, ridge_split
 from certiformer.target.split import opened
 

@@ -77,8 +77,8 @@ from flint import arb
 from certiformer.axioms.temperature_moments import head_moments, output_weights
 from certiformer.construct.temperature_search import MARGINS, MOST_HEADS, SHARPNESS
 from certiformer.expressivity.logarithms import log2_above
+from certiformer.kernel import Refused
 from certiformer.kernel.balls import ONE, ZERO, decimal, working_precision
-from certiformer.kernel.refusal import Refused
 
 THEOREM = {
     "id": "construct.smooth_heads",

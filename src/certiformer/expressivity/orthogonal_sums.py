@@ -82,8 +82,8 @@ from functools import cache
 from flint import arb
 
 from certiformer.expressivity.logarithms import log2_above, log2_below
+from certiformer.kernel import Refused
 from certiformer.kernel.balls import ball, decimal, working_precision
-from certiformer.kernel.refusal import Refused
 
 THEOREM = {
     "id": "expressivity.orthogonal_sums",

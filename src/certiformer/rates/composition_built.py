@@ -8,8 +8,8 @@ from operator import add
 import numpy as np
 
 from certiformer.artifact import Artifact
-from certiformer.compiled.make import Request, compile_request
 from certiformer.compiler.automata import Automaton, word_reader
+from certiformer.compiler.programs.make import Request, compile_request
 from certiformer.errors import BadInput
 from certiformer.rasp import Aggregate, Comparison, Full, Map, Select, SelectorWidth, SequenceMap, SOp, indices, tokens
 from certiformer.rasp.library import catalogue

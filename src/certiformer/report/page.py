@@ -7,7 +7,7 @@ from fractions import Fraction
 from html import escape
 from typing import Any
 
-from certiformer.kernel.target import LONGEST_FORMULA
+from certiformer.kernel.claim import LONGEST_FORMULA
 from certiformer.report.attention import attention
 from certiformer.report.curves import curves, steps
 from certiformer.report.maps import colour_map

@@ -14,11 +14,11 @@ from certiformer._version import __version__
 from certiformer.artifact import Artifact
 from certiformer.errors import BadInput
 from certiformer.kernel.certificate import Certificate, Theorem, rule_name
-from certiformer.kernel.cover import LEAF
 from certiformer.kernel.files import CONFIG, LEAVES, MODEL, TARGET
-from certiformer.kernel.numbers import json_number
+from certiformer.kernel.rules import LEAF
 from certiformer.kernel.weights import read_model
 from certiformer.report import NOT_CLAIMED, NOT_CLAIMED_OF_ROWS
+from certiformer.report.numbers import json_number
 from certiformer.report.wording import bracket_line, sizes_text
 from certiformer.search.report_data import sizes
 from certiformer.target import FiniteTarget, InductionMap, SequenceMap, SortMap, any_target_from_text, sentence_of

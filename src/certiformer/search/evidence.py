@@ -21,8 +21,8 @@ from jaxtyping import Float
 
 from certiformer.construct.method import Construction
 from certiformer.expressivity.relative_bias_not_universal import equal_tokens_stay_equal
-from certiformer.kernel.affine_softmax import Prototypes
 from certiformer.kernel.balls import ZERO, Box, ball, decimal, larger
+from certiformer.kernel.layers import Prototypes
 from certiformer.kernel.taylor import value_ball
 from certiformer.model import Transformer
 from certiformer.search.box_evidence import by_boxes

@@ -24,7 +24,7 @@ from certiformer.disk import refuse_own_input
 from certiformer.errors import BadInput
 from certiformer.kernel.certificate import Finite, Node, Witness
 from certiformer.kernel.meanings.sequence_maps import Row
-from certiformer.kernel.numbers import decimal_text
+from certiformer.kernel.programs import decimal_text
 from certiformer.model import Transformer
 from certiformer.model import load as load_model
 from certiformer.search.finite_job import EPSILON, FiniteJob

@@ -21,12 +21,12 @@ from certiformer.artifact import folder as folders
 from certiformer.construct.method import Construction, Size, Task
 from certiformer.disk import Workplace, refuse_own_input
 from certiformer.errors import BadInput
+from certiformer.kernel import Refused
 from certiformer.kernel.certificate import Certificate, Outcome
 from certiformer.kernel.check import check, check_files
-from certiformer.kernel.cover import MAX_DEPTH, Effort
 from certiformer.kernel.files import TARGET, canonical, digest, read_files
-from certiformer.kernel.numbers import decimal_text
-from certiformer.kernel.refusal import Refused
+from certiformer.kernel.programs import decimal_text
+from certiformer.kernel.rules import MAX_DEPTH, Effort
 from certiformer.model import Transformer
 from certiformer.model import load as load_model
 from certiformer.model.encoder_state import Read

@@ -10,13 +10,12 @@ from fractions import Fraction
 
 import numpy as np
 
+from certiformer.kernel import Refused
 from certiformer.kernel.balls import ball, decimal
 from certiformer.kernel.certificate import Boxes
-from certiformer.kernel.cover import LEAF, root
-from certiformer.kernel.numbers import decimal_text
 from certiformer.kernel.problem import Problem, error_upper
-from certiformer.kernel.refusal import Refused
-from certiformer.kernel.split import split
+from certiformer.kernel.programs import decimal_text
+from certiformer.kernel.rules import LEAF, root, split
 from certiformer.search.box_evidence import ROOM
 from certiformer.search.case import Case, Evidence, Progress, Tree, raise_lower, tight_goal
 from certiformer.search.ridge_proof import prove_by_ridges

@@ -9,8 +9,8 @@ from fractions import Fraction
 from typing import Any
 
 from certiformer.errors import BadInput
-from certiformer.kernel.numbers import decimal_text
-from certiformer.kernel.refusal import Refused
+from certiformer.kernel import Refused
+from certiformer.kernel.programs import decimal_text
 from certiformer.sizes.circuits import Circuits
 from certiformer.sizes.kinds import Kind, positive, whole
 from certiformer.sizes.languages import Languages

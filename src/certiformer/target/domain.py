@@ -16,8 +16,8 @@ from functools import partial
 from typing import Any
 
 from certiformer.errors import BadInput
+from certiformer.kernel.claim import Ends
 from certiformer.kernel.programs import NAMED_CONSTANTS, Program, fold, rational
-from certiformer.kernel.target import Ends
 
 LARGEST_END = 1e300  # float64 search needs room for sums and squares of differences beyond the ends
 

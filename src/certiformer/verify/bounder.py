@@ -26,8 +26,8 @@ from certiformer.enclose.lists import prototype_lists
 from certiformer.enclose.prototype import PrototypeAttention, as_prototypes
 from certiformer.interval import rigorous_jit
 from certiformer.kernel.balls import BallDomain, Box
-from certiformer.kernel.cover import axis_scores
 from certiformer.kernel.problem import Problem, error_upper
+from certiformer.kernel.rules import axis_scores
 from certiformer.model import Transformer
 from certiformer.target import Program
 

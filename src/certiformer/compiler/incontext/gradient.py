@@ -20,9 +20,9 @@ from certiformer.compiler.incontext.request import Request
 from certiformer.compiler.incontext.schedule import chebyshev, in_type
 from certiformer.compiler.tensors import dense
 from certiformer.errors import BadInput
+from certiformer.kernel import Refused
 from certiformer.kernel.meanings.learner import larger_reading, require_count, written
 from certiformer.kernel.meanings.least_squares import MAX_FEATURES, MAX_LAYERS, LeastSquares
-from certiformer.kernel.refusal import Refused
 from certiformer.model.config import Config
 
 SINKS = {"float64": 36.0, "float32": 20.0, "bfloat16": 10.0}

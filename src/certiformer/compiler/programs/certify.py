@@ -27,8 +27,8 @@ ASSUMPTIONS = (
 
 def certify(files: Mapping[str, bytes], seconds: dict[str, float], progress: Progress | None) -> Certificate:
     """The certificate of the claim: proved at level 2, or undecided with the checker's reason."""
+    from certiformer.kernel import Refused
     from certiformer.kernel.balls import working_precision
-    from certiformer.kernel.refusal import Refused
     from certiformer.kernel.situations.rasp.prove import prove_program
     from certiformer.kernel.weights import read_model
 

@@ -23,7 +23,7 @@ from certiformer.compiler.realistic.layernorm import pins_for, with_layer_norm
 from certiformer.compiler.realistic.stream import Tensors, as_float64, as_stored, in_basis, is_conjugate
 from certiformer.errors import BadInput
 from certiformer.kernel.files import CIRCUIT, CONFIG, MODEL, PROGRAM
-from certiformer.kernel.numbers import rounded_text
+from certiformer.kernel.programs import rounded_text
 from certiformer.kernel.situations.rasp.circuit import Circuit
 from certiformer.model.config import Config
 from certiformer.model.tensor_file import arrays_to_bytes
