@@ -1,4 +1,4 @@
-"""The terms of a target that are ridge functions already, and the rest.
+"""The terms of a target that are ridge functions already, and the rest; the ridges of all outputs together.
 
 >>> from certiformer.target import formula, parse_formula
 >>> exact, rest = separated(parse_formula("[sin(3*x1) + 2*(x1*x2 - abs(x1 - x2)), x1]"))
@@ -10,9 +10,29 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from certiformer.axioms.ridge_temperatures import Ridge
 from certiformer.kernel.programs import extract
+from certiformer.kernel.refusal import Refused
 from certiformer.target import Builder, Program, fold, ridge_split
 from certiformer.target.split import opened
+
+
+def ridge_sum(program: Program) -> tuple[list[tuple[Fraction, ...]], list[Ridge]]:
+    """The linear part of every output, and the ridges of all of them, by direction.
+
+    >>> linear, ridges = ridge_sum(parse_formula("sin(x1) + exp(x1 - 2*x2) + 3*x2"))
+    >>> [str(c) for c in linear[0]], [ridge.direction for ridge in ridges]
+    (['0', '3'], [(1, -2), (1, 0)])
+    """
+    linear, profiles = [], []
+    for output in range(len(program.outputs)):
+        split = ridge_split(program, output)
+        if split is None:
+            raise Refused("the target is not written as a sum of ridge functions")
+        linear.append(split.linear)
+        profiles.append(dict(split.ridges))
+    directions = sorted({direction for own in profiles for direction in own})
+    return linear, [Ridge(direction, tuple(own.get(direction) for own in profiles)) for direction in directions]
 
 
 def separated(program: Program) -> tuple[Program, Program]:

@@ -9,7 +9,7 @@ from certiformer.kernel.refusal import Refused
 
 _OF = {
     "functions on a box": "korovkin_ridges piecewise_linear ridge_temperatures shifted_grids "
-    "sigmoid_heads squares_rbf temperatures voronoi_first_order voronoi_second_order",
+    "squares_rbf temperatures voronoi_first_order voronoi_second_order",
     "sequences": "exact_count exact_induction exact_sort exact_width",
     "machine.json": "chain_of_thought_machine encoder_decoder_machine looped_machine",
     "automaton.json": "chain_of_thought_automaton log_depth_automaton looped_automaton",
@@ -17,7 +17,12 @@ _OF = {
     "learner.json": "in_context_gradient in_context_relu in_context_ridge in_context_selection",
 }
 AXIOMS = {name: subject for subject, names in _OF.items() for name in names.split()}  # each with what it speaks of
-USES = {"in_context_ridge": ("in_context_gradient",)}  # whose statement the proof of another one uses, too
+# Whose statements the proof of another one uses, too.
+USES = {
+    "in_context_ridge": ("in_context_gradient",),
+    "ridge_temperatures": ("temperatures",),
+    "squares_rbf": ("voronoi_second_order",),
+}
 # No axioms any more: these modules name a meaning and a plan, and the rule of situations proves the claim.
 BY_SITUATIONS = ("looped_machine", "looped_automaton", "chain_of_thought_automaton", "chain_of_thought_circuit")
 
