@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import certiformer.kernel.situations as situations
-from certiformer.kernel.axioms import AXIOMS, BY_SITUATIONS, USES, axiom
+from certiformer.kernel.axioms import BY_SITUATIONS, USES, axiom
 from certiformer.kernel.check import check
 from certiformer.kernel.cover import LEAF
 from certiformer.kernel.refusal import Refused
@@ -95,7 +95,7 @@ def test_what_is_said_to_rest_on_the_rule_of_situations_does(folders, monkeypatc
     kind = {"looped_machine": "looped machine", "looped_automaton": "looped automaton",
             "chain_of_thought_automaton": "chain-of-thought automaton", "chain_of_thought_circuit": "circuit"}[name]  # fmt: skip
     assert check(folders[kind], workers=1).accepted
-    module = axiom(name, AXIOMS[name])
+    module = axiom(name, BY_SITUATIONS[name])
     walks = [name for name, value in vars(module).items() if value in vars(situations).values() and callable(value)]
     assert len(walks) == 1
 

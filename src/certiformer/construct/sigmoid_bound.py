@@ -62,7 +62,7 @@ Example
     '3.25e-04 0.906'
 
 Tests
-    tests/theorems/test_sigmoid_heads.py
+    tests/theorems/test_sigmoid_bound.py
 """
 
 from __future__ import annotations

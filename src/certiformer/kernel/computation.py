@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from certiformer.errors import BadInput
-from certiformer.kernel.axioms import AXIOMS, axiom
+from certiformer.kernel.axioms import SUBJECTS, axiom
 from certiformer.kernel.balls import exact
 from certiformer.kernel.certificate import Certificate, Outcome, Theorem, certificate_in
 from certiformer.kernel.check import Verdict, claims_nothing, nothing_claimed, require_absent
@@ -77,15 +77,17 @@ def claimed(certificate: Certificate, files: Files) -> tuple[str, tuple[str, ...
 
 
 def _module(rule: str) -> Any:
-    return axiom(rule, AXIOMS[rule])
+    return axiom(rule, SUBJECTS[rule])
 
 
 def _rule(certificate: Certificate) -> str:
     proof = certificate.proof
-    if not isinstance(proof, Theorem) or AXIOMS.get(proof.id) not in DESCRIPTIONS:
+    if not isinstance(proof, Theorem) or SUBJECTS.get(proof.id) not in DESCRIPTIONS:
         raise Refused("the certificate does not rest on a theorem about transformers that compute")
-    if AXIOMS[proof.id] != certificate.subject:
-        raise Refused(f"the theorem {proof.id} speaks of a {AXIOMS[proof.id]}, which is not what the certificate seals")
+    if SUBJECTS[proof.id] != certificate.subject:
+        raise Refused(
+            f"the theorem {proof.id} speaks of a {SUBJECTS[proof.id]}, which is not what the certificate seals"
+        )
     return proof.id
 
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Int
 
+from certiformer.compiler.circuits.chain_of_thought_circuit import START, decoder
 from certiformer.compiler.circuits.file import split_bits
-from certiformer.compiler.circuits.weights import START, decoder
 from certiformer.compiler.computation import Computation, arrays_of
 from certiformer.compiler.stored import stored
 from certiformer.errors import BadInput
