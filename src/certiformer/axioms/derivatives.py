@@ -130,8 +130,8 @@ class SeriesAlgebra:
 
     def _made(self, coef: dict[int, arb], *parts: Series) -> Series:
         """A series that is as smooth as the least smooth of the series it was made from."""
-        weak = min(parts, key=lambda part: part.smooth, default=None)
-        return Series(self.table, coef, *((weak.smooth, weak.why) if weak else ()))
+        weak = min(parts, key=lambda part: part.smooth, default=Series(self.table, {}))
+        return Series(self.table, coef, weak.smooth, weak.why)
 
     def _undefined(self, why: str) -> Series:
         return Series(self.table, dict.fromkeys(range(self.table.size), arb.nan()), 0, why)

@@ -29,7 +29,7 @@ def written_meaning(automaton: Automaton, rows: int) -> Meaning:
     tokens = (*(("read", kind) for kind in kinds), *(("state", q) for q in states))
     rejected = len(automaton.states)
 
-    def written(q: int, kind: object) -> int:
+    def written(q: int, kind: Any) -> int:
         return rejected + (q >= automaton.rejecting) if kind == END else automaton.following[kind][q]
 
     cells = {
