@@ -20,7 +20,7 @@ import pytest
 import certiformer
 from certiformer import axioms
 from certiformer.compiler.machines.examples import INCREMENT
-from certiformer.kernel.certificate import AXIOMS
+from certiformer.kernel.certificate import STATEMENTS
 from certiformer.kernel.claim import FUNCTION as PROGRAM_FORMAT
 from certiformer.kernel.claim import TABLE as TABLE_FORMAT
 from certiformer.kernel.claim import TEACHER as TEACHER_FORMAT
@@ -245,7 +245,7 @@ CASES = {
 
 def all_kinds() -> set[tuple[str, str]]:
     """Every kind of claim that the package knows."""
-    found = {("rule", name) for name, subject in AXIOMS.items() if subject in DESCRIPTIONS} | {
+    found = {("rule", name) for name, subject in STATEMENTS.items() if subject in DESCRIPTIONS} | {
         ("learner", kind) for kind in KINDS
     }
     found |= {("target", name) for name in (*MAPS, TABLE_FORMAT, TEACHER_FORMAT, PROGRAM_FORMAT)}

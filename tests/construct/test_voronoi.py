@@ -9,8 +9,8 @@ import pytest
 
 from certiformer.axioms import voronoi_first_order as first_order
 from certiformer.axioms import voronoi_second_order as second_order
+from certiformer.axioms.derivatives import DerivativeBounds
 from certiformer.axioms.grid import Grid
-from certiformer.axioms.jets import DerivativeBounds
 from certiformer.construct.method import Size, Task
 from certiformer.construct.voronoi import plan, plan_by_theorem
 from certiformer.errors import BadInput

@@ -11,10 +11,11 @@ from flint import arb, ctx
 from certiformer.kernel import Refused
 from certiformer.kernel.balls import working_precision
 from certiformer.kernel.rounding import FORMATS
-from certiformer.kernel.situations import automata
-from certiformer.kernel.situations.automata import looped_automaton, looped_meaning
+from certiformer.kernel.situations import looped_automaton as automata
 from certiformer.kernel.situations.cells import Cell, Content, Equation, Meaning, Tally
 from certiformer.kernel.situations.heads import brought, shares_of
+from certiformer.kernel.situations.looped_automaton import looped_meaning
+from certiformer.kernel.situations.looped_automaton import looped_walk as looped_automaton
 from certiformer.kernel.situations.numbers import UNIT, Number, Run, as_ball, gathered, sure, term
 from certiformer.kernel.situations.plan import EMPTIED, Held
 from certiformer.kernel.situations.units import Pieces, Sublayer

@@ -16,15 +16,12 @@ import certiformer
 from negative.forge import theorem_run
 
 PACKAGE = Path(certiformer.__file__).parent
-# The modules of `target` that need jax or read the files of a user are for building, not for checking.
-JAX_PART = {"trace.py", "load.py", "floating.py", "interpret.py", "primitives.py", "scalars.py"}
-JAX_PART |= {"csv_file.py", "python_file.py"}
 
 
 def trusted_files() -> list[Path]:
     found = [PACKAGE / name for name in ("errors.py", "isolation.py", "reading.py")]
-    for package in ("theorem", "kernel", "axioms", "target"):
-        found += [path for path in sorted((PACKAGE / package).rglob("*.py")) if path.name not in JAX_PART]
+    for package in ("kernel", "axioms"):
+        found += sorted((PACKAGE / package).rglob("*.py"))
     return found
 
 
@@ -135,8 +132,7 @@ def test_checking_loads_nothing_of_the_search(probed):
     for _, _, modules in probed.values():
         packages = {name.split(".")[1] for name in modules}
         files = {"_version", "errors", "isolation", "reading"}
-        assert packages <= files | {"theorem", "kernel", "axioms", "target"}
-        assert not any(name.rsplit(".", 1)[1] + ".py" in JAX_PART for name in modules)
+        assert packages <= files | {"kernel", "axioms"}
 
 
 def test_every_trusted_module_that_was_loaded_is_counted(probed):

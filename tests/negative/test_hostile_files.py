@@ -18,7 +18,7 @@ from certiformer.cli.main import main
 from certiformer.errors import BadInput
 from certiformer.isolation import COMMAND, command
 from certiformer.kernel import files
-from certiformer.kernel.certificate import AXIOMS
+from certiformer.kernel.certificate import STATEMENTS
 from certiformer.kernel.files import (
     CERTIFICATE,
     CIRCUIT,
@@ -36,7 +36,7 @@ from certiformer.rasp import tokens
 from certiformer.rasp.library.ordering import make_reverse
 from negative.forge import theorem_run
 
-RULE_OF = {subject: name for name, subject in AXIOMS.items() if subject in DESCRIPTIONS}
+RULE_OF = {subject: name for name, subject in STATEMENTS.items() if subject in DESCRIPTIONS}
 MEMORY = 1 << 30
 SECONDS = 60  # an honest check takes less than one
 EVERY = (MODEL, CONFIG, TARGET, LEAVES, CERTIFICATE)

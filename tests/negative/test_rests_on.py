@@ -9,7 +9,7 @@ import pytest
 
 import certiformer.kernel.situations as situations
 from certiformer.kernel import Refused
-from certiformer.kernel.certificate import AXIOMS, BY_SITUATIONS, USES, axiom
+from certiformer.kernel.certificate import BY_SITUATIONS, USES, axiom
 from certiformer.kernel.check import check
 from certiformer.kernel.rules import LEAF
 from negative.kinds import COMMANDS, certificate_of, copied, in_process, put_certificate
@@ -95,7 +95,7 @@ def test_what_is_said_to_rest_on_the_rule_of_situations_does(folders, monkeypatc
     kind = {"looped_machine": "looped machine", "looped_automaton": "looped automaton",
             "chain_of_thought_automaton": "chain-of-thought automaton", "chain_of_thought_circuit": "circuit"}[name]  # fmt: skip
     assert check(folders[kind], workers=1).accepted
-    module = axiom(name, AXIOMS[name])
+    module = axiom(name, BY_SITUATIONS[name])
     walks = [name for name, value in vars(module).items() if value in vars(situations).values() and callable(value)]
     assert len(walks) == 1
 

@@ -12,7 +12,6 @@ from certiformer.construct import (
     korovkin,
     ridge_temperatures,
     shifted_grids,
-    sigmoid_heads,
     squares_rbf,
     temperatures,
     voronoi,
@@ -22,7 +21,7 @@ from certiformer.kernel import programs as ir
 from certiformer.target import Program, Target, parse_epsilon
 from negative.forge import Run, boxes_run, judged, split_run, target_of
 
-METHODS = (korovkin, ridge_temperatures, shifted_grids, sigmoid_heads, squares_rbf, temperatures, voronoi)
+METHODS = (korovkin, ridge_temperatures, shifted_grids, squares_rbf, temperatures, voronoi)
 
 
 @cache

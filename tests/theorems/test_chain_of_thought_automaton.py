@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from certiformer.kernel import Refused
-from certiformer.kernel.situations.automata import written_automaton
+from certiformer.kernel.situations.chain_of_thought_automaton import written_walk as written_automaton
 from compiler.automata.random_automata import random_automaton
 from theorems.automaton_rule import DOWN, HEAD, LENGTH, PROVE, WRONG, changed, stored
 from theorems.automaton_rule import folder as folder

@@ -9,7 +9,7 @@ from math import comb, factorial
 import pytest
 from flint import arb
 
-from certiformer.axioms.derivatives import TaylorBounds, series
+from certiformer.axioms.derivatives import DerivativeBounds, series
 from certiformer.kernel.balls import BallDomain, Box, hull, working_precision
 from certiformer.kernel.taylor import table
 from certiformer.target import Program, parse_domain, parse_formula
@@ -84,11 +84,11 @@ def test_known_coefficients_exactly():
 
 def test_bounds_over_a_partition_are_the_suprema():
     domain = BallDomain(parse_domain("[0, pi]"))
-    found = TaylorBounds(parse_formula("sin(x1)"), domain, (40,), 6)
+    found = DerivativeBounds(parse_formula("sin(x1)"), domain, (40,), 6)
     for n, bound in enumerate(found.largest[0]):
         # sup |sin^(n)|/n! = 1/n!, attained; the enclosures on 40 pieces overshoot by at most half a piece.
         assert 1 <= float(bound) * factorial(n) < 1.05
-    mixed = TaylorBounds(parse_formula("[x1*x2**2, x1]"), BallDomain(parse_domain("[0,2]x[-1,3]")), (4, 4), 3)
+    mixed = DerivativeBounds(parse_formula("[x1*x2**2, x1]"), BallDomain(parse_domain("[0,2]x[-1,3]")), (4, 4), 3)
     places = {monomial: i for i, monomial in enumerate(mixed.table.monomials)}
     # Radii of balls have 30 bits, so the hull of a piece sticks out by 2^-30 of its size.
     assert mixed.largest[0][places[1, 2]] == 1 and 2 <= float(mixed.largest[0][places[0, 2]]) <= 2 * (1 + 2**-29)
@@ -103,12 +103,12 @@ NOT_SMOOTH = ["abs(x1)", "abs(x1 - 0.5)", "max(x1, 0.25)", "min(x1, 1 - x1)**2",
 @pytest.mark.parametrize("parts", [1, 2, 4, 7])
 def test_a_kink_or_a_pole_is_found_on_every_partition(text, parts):
     """Partitions into 2 and 4 put the kinks at 0.25 and 0.5 exactly on an interface."""
-    found = TaylorBounds(parse_formula(text), BallDomain(parse_domain("[0,1]")), (parts,), 4)
+    found = DerivativeBounds(parse_formula(text), BallDomain(parse_domain("[0,1]")), (parts,), 4)
     assert not found.smooth and found.why and found.where
 
 
 def test_a_kink_that_is_not_on_the_box_does_not_matter():
-    assert TaylorBounds(parse_formula("abs(x1 + 0.001)"), BallDomain(parse_domain("[0,1]")), (3,), 4).smooth
-    assert TaylorBounds(
+    assert DerivativeBounds(parse_formula("abs(x1 + 0.001)"), BallDomain(parse_domain("[0,1]")), (3,), 4).smooth
+    assert DerivativeBounds(
         parse_formula("where(x1 < 2, x1, log(x1 - 5))"), BallDomain(parse_domain("[0,1]")), (3,), 4
     ).smooth

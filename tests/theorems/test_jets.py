@@ -7,7 +7,7 @@ import random
 import pytest
 from flint import arb
 
-from certiformer.axioms.jets import DerivativeBounds, jets
+from certiformer.axioms.derivatives import DerivativeBounds, series
 from certiformer.kernel.balls import BallDomain, Box, hull, working_precision
 from certiformer.target import Program, parse_domain, parse_formula
 from kernel.oracle import point_of, precisely, random_box, values
@@ -66,7 +66,7 @@ def test_derivatives_of_smooth_functions_are_enclosed_on_boxes_and_tight_at_poin
     rng, program = random.Random(text), parse_formula(text, dimension)
     for width in (0.0, 1e-9, 1e-3, 0.3):
         box = random_box(rng, dimension, centre=1.0, width=width)
-        (jet,) = jets(program, balls_of(box), 2)
+        (jet,) = series(program, balls_of(box), 2)
         assert jet.smooth == 2
         for _ in range(3 if width else 1):
             point = point_of(box, [rng.uniform(-1, 1) for _ in range(dimension)])
@@ -80,7 +80,7 @@ def test_derivatives_of_smooth_functions_are_enclosed_on_boxes_and_tight_at_poin
 
 def test_the_differences_notice_a_wrong_derivative():
     program, point = parse_formula("sin(x1*x2)"), [arb(0.5), arb(0.75)]
-    (jet,) = jets(program, point, 2)
+    (jet,) = series(program, point, 2)
     gradient, second = differences(program, point)
     assert not outside(jet.grad[0], gradient[0])
     assert outside(jet.grad[0], gradient[1])
@@ -96,7 +96,7 @@ def test_random_programs_never_claim_too_much(seed):
         dimension = rng.randrange(1, 3)
         program = random_program(rng, dimension, rng.randrange(1, 9)).select(0)
         box = random_box(rng, dimension, centre=1.5, width=10 ** rng.uniform(-6, -0.5))
-        (jet,) = jets(program, balls_of(box), 2)
+        (jet,) = series(program, balls_of(box), 2)
         for _ in range(3):
             point = point_of(box, [rng.uniform(-1, 1) for _ in range(dimension)])
             value = values(program, point)[0]
@@ -139,9 +139,9 @@ def test_a_kink_exactly_on_an_interface_is_undecided_on_both_sides(text):
 
 def test_a_box_that_only_touches_the_kink_is_undecided():
     """[0, 1] as the exact ball 1/2 +- 1/2: max(x1, 0) is x1 on it, but not on any neighbourhood of it."""
-    (jet,) = jets(parse_formula("max(x1, 0)"), [arb(0.5, 0.5)], 2)
+    (jet,) = series(parse_formula("max(x1, 0)"), [arb(0.5, 0.5)], 2)
     assert jet.smooth == 1
-    (jet,) = jets(parse_formula("where(x1 < 0, 0, x1)"), [arb(0.5, 0.5)], 2)
+    (jet,) = series(parse_formula("where(x1 < 0, 0, x1)"), [arb(0.5, 0.5)], 2)
     assert jet.smooth == 0
 
 
@@ -150,7 +150,7 @@ def test_a_box_that_only_touches_the_kink_is_undecided():
     [("abs(x1)", (-1, 1)), ("max(x1, 3*x1)", (1, 3)), ("min(x1, -2*x1)", (-2, 1)), ("2*abs(x1) - max(0, x1)", (-2, 1))],
 )
 def test_clarke_gradients_contain_both_one_sided_slopes(text, slopes):
-    (jet,) = jets(parse_formula(text), [hull(arb(-1), arb(1))], 1)
+    (jet,) = series(parse_formula(text), [hull(arb(-1), arb(1))], 1)
     assert jet.smooth == 1
     assert all(jet.grad[0].contains(slope) for slope in slopes)
 

@@ -9,10 +9,10 @@ import pytest
 from flint import arb, ctx
 
 from certiformer.axioms import log_depth_automaton as axiom
-from certiformer.axioms.automaton_report import Report, finding
 from certiformer.compiler.automata import word_reader
 from certiformer.kernel import Refused
 from certiformer.kernel.construction import step
+from certiformer.kernel.situations.automaton_claims import Report, finding
 from certiformer.kernel.situations.numbers import Run
 from certiformer.kernel.weights import Tensor
 from compiler.automata.random_automata import is_right, random_automaton

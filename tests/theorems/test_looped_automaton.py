@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from certiformer.kernel import Refused
-from certiformer.kernel.situations.automata import looped_automaton
+from certiformer.kernel.situations.looped_automaton import looped_walk as looped_automaton
 from compiler.automata.random_automata import random_automaton
 from theorems.automaton_rule import DOWN, HEAD, PROVE, WRONG, changed, stored
 from theorems.automaton_rule import folder as folder

@@ -17,13 +17,12 @@ from flint import arb
 
 from certiformer.axioms import (
     ridge_temperatures,
-    sigmoid_heads,
     temperatures,
     voronoi_first_order,
     voronoi_second_order,
 )
 from certiformer.axioms.grid import Grid
-from certiformer.axioms.sigmoid_knots import Ideal, Knots, ridge_sum
+from certiformer.construct.ridge import ridge_sum
 from certiformer.kernel import Refused
 from certiformer.kernel.balls import ZERO, BallDomain, ball, working_precision
 from certiformer.kernel.certificate import Theorem, axiom
@@ -126,41 +125,11 @@ def along_ridges(rng: random.Random) -> tuple[Target, Parameters, Prototypes]:
     linear, ridges = ridge_sum(target.program)
     heads = [head for ridge in ridges for head in ridge_temperatures.ideal_heads(chosen, ridge, domain)]
     weight = [[ball(row[i]).mid() for row in linear] for i in range(target.domain.dimension)]
-    return target, parameters, stored(heads, weight, target.outputs)
-
-
-def drawn_knots(rng: random.Random, outputs: int) -> Parameters:
-    order = rng.choice([1, 2, 4, 6, 8])
-    beyond = 0 if order == 1 else 3
-    return {
-        "pieces": rng.randint(0, 5),
-        "left": rng.randint(0, beyond),
-        "right": rng.randint(0, beyond),
-        "sharpness": str(drawn(rng, 1, 5)),
-        "order": order,
-        "slopes": [str(rng.choice([Fraction(0), drawn(rng, -2, 2)])) for _ in range(outputs)],
-    }
-
-
-def by_sigmoids(rng: random.Random) -> tuple[Target, Parameters, Prototypes]:
-    target = drawn_target(rng, RIDGES)
-    linear, ridges = ridge_sum(target.program)
-    listed = [drawn_knots(rng, target.outputs) for _ in ridges]
-    knots = [Knots.from_parameters(data, target.outputs) for data in listed]
-    ideal = sigmoid_heads.ideal_heads(linear, ridges, knots, BallDomain(target.domain))
-    return target, {"ridges": listed, "partition": rng.randint(4, 40)}, sink_heads(ideal)
-
-
-def sink_heads(ideal: Ideal) -> Prototypes:
-    """Two-token heads over a sink whose score and value are zero."""
-    dimension, outputs = len(ideal.slope), len(ideal.constant)
-    rows = zip(ideal.weights, ideal.bias, ideal.coefficients, strict=True)
-    heads = [
-        Head([[ZERO] * dimension, *middles([weight])], [ZERO, bias.mid()], [[ZERO] * outputs, *middles([out])])
-        for weight, bias, out in rows
-    ]
-    constant = [c.mid() for c in ideal.constant]
-    return Prototypes(dimension, outputs, 1, heads, middles(ideal.slope), constant, [ZERO] * outputs)
+    return (
+        target,
+        {**parameters, **ridge_temperatures.ridge_parameters(linear, ridges)},
+        stored(heads, weight, target.outputs),
+    )
 
 
 DRAWN = {
@@ -168,7 +137,6 @@ DRAWN = {
     "voronoi_second_order": on_grid(voronoi_second_order, margin=True),
     "temperatures": at_temperatures,
     "ridge_temperatures": along_ridges,
-    "sigmoid_heads": by_sigmoids,
 }
 
 
@@ -193,24 +161,3 @@ def test_no_parameters_make_a_bound_smaller_than_the_error(rule):
         assert not largest_error(problem, dense_points(problem, rng, 12)) > bound
         count += 1
     assert count >= CASES // 4  # enough of what is drawn is accepted for the test to mean something
-
-
-def test_a_slope_for_an_output_without_the_ridge_is_caught(monkeypatch):
-    """Negative control: a rule that moves every output by the slopes of the node, but bounds only those with the ridge."""
-    sound = sigmoid_heads.ideal_heads
-
-    def moved(linear, ridges, knots, domain) -> Ideal:
-        ideal = sound(linear, ridges, knots, domain)
-        for ridge, cut in zip(ridges, knots, strict=True):
-            for o in (o for o, profile in enumerate(ridge.profiles) if profile is None):
-                for i, c in enumerate(ridge.direction):
-                    ideal.slope[i][o] = ideal.slope[i][o] + c * ball(cut.slopes[o])
-        return ideal
-
-    monkeypatch.setattr(sigmoid_heads, "ideal_heads", moved)
-    wrong = [
-        bound
-        for bound, problem, rng in accepted("sigmoid_heads")
-        if largest_error(problem, dense_points(problem, rng, 12)) > bound
-    ]
-    assert wrong

@@ -11,10 +11,10 @@ from flint import arb
 
 from certiformer.axioms import ridge_temperatures as rule
 from certiformer.axioms.grid import Grid
-from certiformer.axioms.sigmoid_knots import ridge_sum
 from certiformer.axioms.temperatures import Temperatures
 from certiformer.construct import ridge_temperatures
 from certiformer.construct.method import Task
+from certiformer.construct.ridge import ridge_sum
 from certiformer.kernel import Refused
 from certiformer.kernel.balls import BallDomain, working_precision
 from certiformer.kernel.certificate import Theorem
@@ -44,8 +44,9 @@ def model_of(target: Target, chosen: Temperatures) -> Transformer:
     return ridge_temperatures.transformer(*ridge_sum(target.program), chosen, BallDomain(target.domain))
 
 
-def node(chosen: Temperatures, bound="1e6", parts=40) -> Theorem:
-    return Theorem(bound, "ridge_temperatures", {**chosen.parameters(), "partition": [parts]})
+def node(chosen: Temperatures, bound="1e6", parts=40, target: Target | None = None) -> Theorem:
+    stated = rule.ridge_parameters(*ridge_sum((target or GOOD).program))
+    return Theorem(bound, "ridge_temperatures", {**chosen.parameters(), "partition": [parts], **stated})
 
 
 def no_boxes(*_):
@@ -79,7 +80,7 @@ KINDS = [(1, 4, 3, Fraction(1)), (2, 6, 6, Fraction(4, 5)), (3, 6, 8, Fraction(3
 def test_the_statement_holds_on_instances(formula, on, cells, heads, order, margin, sharpness):
     target, chosen = target_of(formula, on), Temperatures(Grid((cells,), margin, sharpness), heads, order)
     problem = problem_of(target, model_of(target, chosen))
-    assert not largest_error(problem, 25) > prove(node(chosen), problem, no_boxes)
+    assert not largest_error(problem, 25) > prove(node(chosen, target=target), problem, no_boxes)
 
 
 def test_the_bound_is_tight_for_a_sum_of_cosines():
@@ -87,7 +88,7 @@ def test_the_bound_is_tight_for_a_sum_of_cosines():
     target = target_of("cos(2*x1) + cos(2*x2)", "[0,1]^2")
     chosen = Temperatures(Grid((16,), 9, Fraction(3, 5)), 2, 6)
     problem = problem_of(target, model_of(target, chosen))
-    assert 1 <= float(prove(node(chosen), problem, no_boxes) / largest_error(problem, 200)) < 1.05
+    assert 1 <= float(prove(node(chosen, target=target), problem, no_boxes) / largest_error(problem, 200)) < 1.05
 
 
 GOOD = target_of("sin(x1 + x2) + exp(x2) - 2*x1", "[0,1]^2")
@@ -126,8 +127,25 @@ def test_one_changed_weight_is_refused(good_model, name, index, by):
 )  # fmt: skip
 def test_another_target_is_refused(good_model, formula):
     """Other profiles, directions and slopes, no ridges, too few of them, a kink, another number of outputs."""
+    target = target_of(formula, "[0,1]^2")
     with pytest.raises(Refused):
-        prove(node(CHOSEN, "0.002"), problem_of(target_of(formula, "[0,1]^2"), good_model), no_boxes)
+        prove(node(CHOSEN, "0.002", target=target), problem_of(target, good_model), no_boxes)
+    with pytest.raises(Refused, match="theorem node"):
+        prove(node(CHOSEN, "0.002"), problem_of(target, good_model), no_boxes)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"linear": []}, {"linear": [["-2", "1"]]}, {"linear": [[-2, 0]]}, {"linear": None}, {"directions": [[0, 1]]},
+     {"directions": [[0, 1], [0, 0]]}, {"directions": [[0, 1], [True, 1]]}, {"directions": [[0, 2], [1, 1]]},
+     {"directions": 5}, {"profiles": []}, {"profiles": [[None], [None]]}, {"profiles": [[0], [0]]}, {"profiles": [["x"], [{}]]}],
+    ids=str,
+)  # fmt: skip
+def test_a_sum_of_ridges_that_is_not_the_target_is_refused(good_model, change):
+    stated = node(CHOSEN).parameters
+    assert stated["directions"] == [[0, 1], [1, 1]] and stated["linear"] == [["-2", "0"]]
+    with pytest.raises(Refused, match="theorem node"):
+        prove(Theorem("1", "ridge_temperatures", {**stated, **change}), problem_of(GOOD, good_model), no_boxes)
 
 
 def test_a_kink_really_breaks_the_statement():

@@ -8,7 +8,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from certiformer.axioms.derivatives import TaylorBounds
+from certiformer.axioms.derivatives import DerivativeBounds
 from certiformer.axioms.grid import Grid
 from certiformer.axioms.temperature_moments import combined_moments
 from certiformer.axioms.temperatures import Temperatures, ideal_values
@@ -86,7 +86,7 @@ def test_a_class_with_larger_derivatives_breaks_the_bound():
     points = np.linspace(0, 1, 201)[:, None]
     error = np.abs(transformer(grid, domain, values).evaluate(points)[:, 0] - np.cos(6 * points[:, 0])).max()
     assert error > 1 / 200
-    assert TaylorBounds(target.program, domain, (20,), 2).smooth
+    assert DerivativeBounds(target.program, domain, (20,), 2).smooth
 
 
 def test_rounding_the_values_costs_what_is_counted():

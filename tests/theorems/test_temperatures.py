@@ -10,7 +10,7 @@ import pytest
 from flint import arb
 
 from certiformer.axioms import temperatures as rule
-from certiformer.axioms.derivatives import TaylorBounds
+from certiformer.axioms.derivatives import DerivativeBounds
 from certiformer.axioms.grid import Grid
 from certiformer.axioms.temperature_moments import combined_moments, head_moments, output_weights
 from certiformer.axioms.temperatures import Temperatures
@@ -129,7 +129,7 @@ def test_a_kink_really_breaks_the_statement():
     """Negative control of the hypothesis: beside the kink all higher derivatives vanish, yet the error does not."""
     straight, chosen = target_of("x1", "[0,1]"), choice((11,))
     domain = BallDomain(straight.domain)
-    (fooled,) = rule.apriori(chosen, domain, TaylorBounds(straight.program, domain, (4,), chosen.order))
+    (fooled,) = rule.apriori(chosen, domain, DerivativeBounds(straight.program, domain, (4,), chosen.order))
     kink = target_of("max(x1 - 0.47, 0.47 - x1)", "[0,1]")
     right = [[fold_value(kink, c)] for c in chosen.grid.axes(domain)[0]]
     problem = problem_of(kink, temperatures.transformer(chosen, domain, np.array(right)))

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from flint import arb
 
+from certiformer.axioms.derivatives import DerivativeBounds
 from certiformer.axioms.grid import Grid
-from certiformer.axioms.jets import DerivativeBounds
 from certiformer.axioms.voronoi_first_order import apriori
 from certiformer.kernel import Refused
 from certiformer.kernel.balls import BallDomain, working_precision

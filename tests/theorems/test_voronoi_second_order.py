@@ -8,8 +8,8 @@ from fractions import Fraction
 import pytest
 from flint import arb
 
+from certiformer.axioms.derivatives import DerivativeBounds
 from certiformer.axioms.grid import Grid
-from certiformer.axioms.jets import DerivativeBounds
 from certiformer.axioms.voronoi_second_order import apriori
 from certiformer.kernel import Refused
 from certiformer.kernel.balls import BallDomain, working_precision

@@ -84,20 +84,19 @@ Tests
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from flint import arb
 
-from certiformer.axioms.encoder_weights import EncoderShape, nonzero_entries
-from certiformer.axioms.lookups import enclosed_sum
+from certiformer.axioms.encoder_weights import EncoderShape
 from certiformer.kernel import Refused
-from certiformer.kernel.balls import INFINITY, ONE, ZERO, decimal, larger, smaller, working_precision
+from certiformer.kernel.balls import INFINITY, ONE, ZERO, decimal, larger, largest, smaller, working_precision
 from certiformer.kernel.computation import Files, Finding
 from certiformer.kernel.files import CONFIG, MACHINE, MODEL
 from certiformer.kernel.meanings.machine import Machine
-from certiformer.kernel.rounding import FORMATS, Format, NoBound
+from certiformer.kernel.rounding import FORMATS, Format, NoBound, no_overflow
 from certiformer.kernel.weights import Tensor, read_model
 
 THEOREM = {
@@ -119,9 +118,6 @@ NOT_CLAIMED = (
     "Steps beyond the horizon: `run` stops there and says so. In rationals the same weights go on for ever.",
     "Whether the machine halts: the proof is about every single step.",
 )
-_ATTENTION = {
-    "kind": "nearest", "bias": False, "scale": "unit", "mask": "causal", "score_bias": "none", "residual": True,
-}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -161,9 +157,10 @@ def find(files: Files) -> Finding:
 def prove_encoder_decoder(machine: Machine, config: dict[str, Any], tensors: Mapping[str, Tensor]) -> EncoderReport:
     """Check that the stored model runs the machine; raises `Refused` with the reason when it does not."""
     working_precision()
-    _require_form(machine, config)
+    if config["dtype"] not in ("float64", "float32"):
+        raise Refused("an encoder-decoder is proved in float64 and float32")
     shape, form = EncoderShape.of(machine, config, tensors), FORMATS[config["dtype"]]
-    eta = _require_weights(shape, tensors)
+    eta = _require_weights(shape, config, tensors)
     if not shape.steps + shape.symbols + 4 < 2 ** (form.precision - 2):
         raise Refused(f"{shape.steps:,} steps are beyond the whole numbers of {form.name}")
     danger = unsafe(form, shape.steps, eta)
@@ -198,44 +195,30 @@ def _cell_error(form: Format, steps: int) -> arb:
     return (quotient + form.gamma(steps + 1) * (1 + quotient) + form.tiny * 4 * (steps + 2)).upper()
 
 
-def _require_form(machine: Machine, config: dict[str, Any]) -> None:
-    pairs, count = len(machine.states) * len(machine.symbols), len(machine.symbols)
-    if config["loops"] != 1 or config["registers"] or config["dtype"] not in ("float64", "float32"):
-        raise Refused("an encoder-decoder is applied once, without registers, in float64 or float32")
-    heads = [None, [(1, 1, 2)], [(1, 4, count + 1), (1, 3, count)], None, None]
-    units = [pairs, None, 1, 2, 2 * count]
-    if len(config["blocks"]) != 5:
-        raise Refused("an encoder-decoder has five blocks")
-    for block, wanted, width in zip(config["blocks"], heads, units, strict=True):
-        attention, ffn = block["attention"], block["ffn"]
-        if block["norm"] is not None or (attention is None) != (wanted is None) or (ffn is None) != (width is None):
-            raise Refused("a block of an encoder-decoder does not have the parts of the theorem")
-        if attention is not None:
-            if any(attention[name] != value for name, value in _ATTENTION.items()):
-                raise Refused("an encoder-decoder needs causal nearest attention of unit scale")
-            if [(group["count"], group["key"], group["value"]) for group in attention["heads"]] != wanted:
-                raise Refused("the heads of an encoder-decoder do not have the sizes of the theorem")
-        if ffn is not None and (ffn["kind"], ffn["residual"], ffn["width"]) != ("relu", True, width):
-            raise Refused("the units of an encoder-decoder are not those of the theorem")
-    if (config["input"]["kind"], config["input"].get("vocabulary")) != ("ids", count + 3 * pairs):
-        raise Refused(f"the tokens are not the {count + 3 * pairs} cells and steps of this machine")
-    if (config["readout"]["kind"], config["outputs"], config["code"]["kind"]) != ("all", 3 * pairs, "table"):
-        raise Refused("an encoder-decoder has an output for each token and a table of position codes")
-
-
-def _require_weights(shape: EncoderShape, tensors: Mapping[str, Tensor]) -> arb:
+def _require_weights(shape: EncoderShape, config: dict[str, Any], tensors: Mapping[str, Tensor]) -> arb:
     """Whole numbers are as stated; returns the largest relative error of the others."""
-    eta, inexact = ZERO, shape.rounded
-    expected = shape.expected()
-    if set(expected) != set(tensors):
-        raise Refused("the model does not have the tensors of an encoder-decoder")
-    for name, wanted in expected.items():
-        found = nonzero_entries(tensors[name])
-        for place, inverse in inexact.get(name, ()):
-            eta = larger(eta, abs(arb(found.pop(place, 0.0)) * inverse - 1).upper())
-        if found != wanted:
-            raise Refused(f"the tensor {name} is not the one of the theorem")
-    return eta
+    numbers = shape.rounded(tensors)
+    shape.construction(config["dtype"], numbers).require(config, tensors)
+    inverses = [k for i in range(1, shape.steps + 1) for k in (i, i * i)]
+    return largest([abs(arb(x) * k - 1).upper() for x, k in zip(numbers, [*inverses, 3], strict=True)])
+
+
+def enclosed_sum(form: Format, constants: Iterable[arb]) -> arb:
+    """The sum of enclosed numbers, in any order, in real arithmetic and in a run at once.
+
+    With m additions a run errs by at most gamma_m times the sum of the sizes; each may underflow, and each operand may be
+    flushed.
+    """
+    added = [value for value in constants if not value.is_zero()]
+    if not added:
+        return ZERO
+    size, gamma = sum((abs(value) for value in added), ZERO), form.gamma(len(added))
+    no_overflow(form, size * (1 + gamma))
+    error = (gamma * size + 6 * form.tiny * len(added)).upper()
+    total = sum(added, ZERO) + (-error).union(error)
+    if not total.is_finite():
+        raise NoBound("a sum of the run is not finite")
+    return total
 
 
 def _lead(form: Format, steps: int) -> arb:
@@ -248,14 +231,14 @@ def _lead(form: Format, steps: int) -> arb:
     error = ZERO
     for is_newest, newest in same.items():
         for moved in (0, 1):
-            argument = enclosed_sum(form, [], [newest, arb(moved), -ONE])
+            argument = enclosed_sum(form, [newest, arb(moved), -ONE])
             wanted = is_newest and moved
             fresh = _tight(form, argument.max(ZERO), newest)
             for latest in (none, one):
                 for initial in (none, one):
-                    old = enclosed_sum(form, [], [latest, -fresh]).max(ZERO)
-                    new = enclosed_sum(form, [], [initial, fresh, -ONE]).max(ZERO)
-                    read = enclosed_sum(form, [], [old, new])
+                    old = enclosed_sum(form, [latest, -fresh]).max(ZERO)
+                    new = enclosed_sum(form, [initial, fresh, -ONE]).max(ZERO)
+                    read = enclosed_sum(form, [old, new])
                     right = (initial if wanted else latest) is one
                     error = larger(error, abs(read - (1 if right else 0)).upper())
     # An output adds three numbers, each 0 or 1 up to the error of what is read, and a bias.

@@ -10,8 +10,8 @@ from collections.abc import Callable
 
 from flint import arb
 
+from certiformer.axioms.derivatives import DerivativeBounds
 from certiformer.axioms.grid import Grid, partition
-from certiformer.axioms.jets import DerivativeBounds
 from certiformer.axioms.perturbation import charge, registers_only
 from certiformer.kernel import Refused
 from certiformer.kernel.balls import BallDomain, largest

@@ -95,10 +95,10 @@ from certiformer.axioms.cosine_ridges import (
     ridges,
     spread,
 )
+from certiformer.axioms.derivatives import covering, series
 from certiformer.axioms.grid import partition
-from certiformer.axioms.jets import jets
 from certiformer.kernel import Refused
-from certiformer.kernel.balls import ZERO, BallDomain, ConstantAlgebra, about, hull, larger, largest, smaller
+from certiformer.kernel.balls import ZERO, BallDomain, ConstantAlgebra, about, larger, largest, smaller
 from certiformer.kernel.certificate import Theorem as TheoremNode
 from certiformer.kernel.layers import Unit, UnitSum, units_of
 from certiformer.kernel.problem import Problem, ProgramFunction, select
@@ -156,8 +156,8 @@ class Slopes:
     def __init__(self, program: Program, domain: BallDomain, parts: tuple[int, ...]):
         lengths = [high - low for low, high in domain.ends]
         self.boxes: list[list[tuple[arb, ...]]] = [[] for _ in program.outputs]
-        for values in product(*(_pieces(domain, axis, count) for axis, count in enumerate(parts))):
-            for o, jet in enumerate(jets(program, list(values), 1)):
+        for values in product(*(covering(domain, axis, count) for axis, count in enumerate(parts))):
+            for o, jet in enumerate(series(program, list(values), 1)):
                 if jet.smooth < 1:
                     where = about([(v.lower(), v.upper()) for v in values])
                     raise Refused(f"the target is not known to be Lipschitz on {where}: {jet.why}")
@@ -175,12 +175,6 @@ class Slopes:
             square = sum(((g * s.square) ** 2 for g, s in zip(slopes, spreads, strict=True)), ZERO)
             joint = larger(joint, square.upper())
         return smaller(single, (joint * len(spreads)).sqrt().upper())
-
-
-def _pieces(domain: BallDomain, axis: int, count: int) -> list[arb]:
-    low, high = domain.ends[axis]
-    ends = [low + (high - low) * arb(fmpq(k, count)) for k in range(count + 1)]
-    return [hull(a.lower(), b.upper()) for a, b in zip(ends, ends[1:], strict=False)]
 
 
 def operator_ridges(program: Program, domain: BallDomain, grid: Grid) -> tuple[arb, dict[Direction, Cosines]]:

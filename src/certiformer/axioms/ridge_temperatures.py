@@ -23,7 +23,7 @@ Proof
     T_o is l_o . x (residual stream) plus the sum of these; the triangle inequality finishes. QED.
 
 Assumptions
-    ridges (**checked**): every output is, as written, a sum of functions of one linear expression each.
+    ridges (**checked**): every output is, as written, the sum that the certificate states (`kernel.split`).
     smooth (**checked**): all derivatives of the profiles up to order m are enclosed on a partition of their range.
     form (**checked**): the stored weights are these heads, up to a distance that is charged (`axioms.perturbation`).
 
@@ -34,11 +34,10 @@ Not certified
     Anything outside the box; the rounding of a floating-point run of T.
 
 Example
-    >>> from certiformer.axioms.sigmoid_knots import ridge_sum
-    >>> from certiformer.target import parse_formula
-    >>> linear, ridges = ridge_sum(parse_formula("sin(x1) + exp(x1 - 2*x2) + 3*x2"))
-    >>> [str(c) for c in linear[0]], [ridge.direction for ridge in ridges]
-    (['0', '3'], [(1, -2), (1, 0)])
+    >>> from certiformer.target import parse_domain, parse_formula
+    >>> ridge = Ridge((1, -2), (parse_formula("exp(x1)"),))
+    >>> [float(end) for end in ridge.ends(BallDomain(parse_domain("[0, 1]^2")))]
+    [-2.0, 1.0]
 
 Tests
     tests/theorems/test_ridge_temperatures.py
@@ -46,22 +45,25 @@ Tests
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Any
 
 from flint import arb
 
 from certiformer.axioms import temperatures
-from certiformer.axioms.derivatives import TaylorBounds
+from certiformer.axioms.derivatives import DerivativeBounds
 from certiformer.axioms.grid import partition
 from certiformer.axioms.perturbation import charge_heads, registers_only
-from certiformer.axioms.sigmoid_knots import Ridge, ridge_sum
 from certiformer.axioms.temperatures import Temperatures
+from certiformer.errors import BadInput
 from certiformer.kernel import Refused
 from certiformer.kernel.balls import ZERO, BallDomain, ball, largest
 from certiformer.kernel.certificate import Theorem as TheoremNode
 from certiformer.kernel.layers import Head, Prototypes
 from certiformer.kernel.problem import Problem, ProgramFunction
+from certiformer.kernel.programs import Program, exact
+from certiformer.kernel.rules import is_sum
 
 THEOREM = {
     "id": "axioms.ridge_temperatures",
@@ -82,23 +84,73 @@ THEOREM = {
 }
 
 
+Linear = list[tuple[Fraction, ...]]  # an output each
+
+
+@dataclass(frozen=True)
+class Ridge:
+    """A direction with its profile for every output (None: that output has no such ridge)."""
+
+    direction: tuple[int, ...]
+    profiles: tuple[Program | None, ...]
+
+    def ends(self, domain: BallDomain) -> tuple[arb, arb]:
+        """The range of direction . x over the box: its ends are attained, so they are real numbers, here as balls."""
+        return domain.along(self.direction).ends[0]
+
+
+def ridge_parameters(linear: Linear, ridges: list[Ridge]) -> dict[str, Any]:
+    """The sum of ridges as a theorem node states it."""
+    lines = [[profile and profile.to_json() for profile in ridge.profiles] for ridge in ridges]
+    return {
+        "linear": [[str(c) for c in row] for row in linear],
+        "directions": [list(ridge.direction) for ridge in ridges],
+        "profiles": lines,
+    }
+
+
+def stated_ridges(parameters: dict[str, Any], target: Program) -> tuple[Linear, list[Ridge]]:
+    """The sum of ridges that a theorem node states; `Refused` unless the target is, as written, that sum."""
+    try:
+        linear = [tuple(exact(text) for text in row) for row in parameters["linear"]]
+        ridges = [
+            Ridge(tuple(direction), tuple(None if data is None else Program.from_json(data) for data in line))
+            for direction, line in zip(parameters["directions"], parameters["profiles"], strict=True)
+        ]
+    except (BadInput, KeyError, TypeError, ValueError) as error:
+        raise Refused(f"the parameters of the theorem node do not state a sum of ridges: {error}") from None
+    if any(len(row) != target.inputs for row in [*linear, *(ridge.direction for ridge in ridges)]):
+        raise Refused("the sum of ridges of the theorem node has not the inputs of the target")
+    if any(len(rows) != len(target.outputs) for rows in [linear, *(ridge.profiles for ridge in ridges)]):
+        raise Refused("the sum of ridges of the theorem node has not the outputs of the target")
+    if any(not any(ridge.direction) or any(type(n) is not int for n in ridge.direction) for ridge in ridges):
+        raise Refused("a direction of the theorem node is not a list of integers, one of them not zero")
+    for o, row in enumerate(linear):
+        own = [([list(ridge.direction)], profile) for ridge in ridges if (profile := ridge.profiles[o]) is not None]
+        if any((profile.inputs, len(profile.outputs)) != (1, 1) for _, profile in own):
+            raise Refused("a profile of the theorem node is no function of one variable")
+        if not is_sum(target.select(o), list(row), own):
+            raise Refused("the target is not the sum of ridges that the theorem node states")
+    return linear, ridges
+
+
 def interval(ridge: Ridge, domain: BallDomain) -> BallDomain:
     """The range of a ridge as a domain of its own."""
-    line = domain.axes(())
-    line.ends = [ridge.ends(domain)]
-    return line
+    return domain.along(ridge.direction)
 
 
-def profile_bounds(ridges: list[Ridge], domain: BallDomain, parts: int, order: int) -> list[list[TaylorBounds | None]]:
+def profile_bounds(
+    ridges: list[Ridge], domain: BallDomain, parts: int, order: int
+) -> list[list[DerivativeBounds | None]]:
     """Taylor coefficients of every ridge's profile for every output."""
     return [
-        [profile and TaylorBounds(profile, interval(ridge, domain), (parts,), order) for profile in ridge.profiles]
+        [profile and DerivativeBounds(profile, interval(ridge, domain), (parts,), order) for profile in ridge.profiles]
         for ridge in ridges
     ]
 
 
 def apriori(
-    chosen: Temperatures, ridges: list[Ridge], domain: BallDomain, bounds: list[list[TaylorBounds | None]]
+    chosen: Temperatures, ridges: list[Ridge], domain: BallDomain, bounds: list[list[DerivativeBounds | None]]
 ) -> list[arb]:
     """The bound of the statement, one an output."""
     totals = [ZERO] * len(bounds[0])
@@ -133,7 +185,7 @@ def check(node: TheoremNode, problem: Problem) -> arb:
     if not isinstance(problem.right, ProgramFunction):
         raise Refused("the theorem needs a target program on its right-hand side")
     domain = problem.domain
-    linear, ridges = ridge_sum(problem.right.program)
+    linear, ridges = stated_ridges(node.parameters, problem.right.program)
     if not ridges:
         raise Refused("the target has no ridges")
     chosen = Temperatures.from_parameters(node.parameters, 1)

@@ -80,8 +80,8 @@ from __future__ import annotations
 
 from flint import arb
 
+from certiformer.axioms.derivatives import DerivativeBounds
 from certiformer.axioms.grid import partition
-from certiformer.axioms.jets import DerivativeBounds
 from certiformer.axioms.shifted_lattice import ShiftedLattice, Unit
 from certiformer.axioms.sink_heads import Affine, Block, Vector, others
 from certiformer.kernel import Refused

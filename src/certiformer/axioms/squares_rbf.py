@@ -68,8 +68,8 @@ from typing import Any
 
 from flint import arb, fmpq
 
+from certiformer.axioms.derivatives import DerivativeBounds, series
 from certiformer.axioms.grid import Grid, partition
-from certiformer.axioms.jets import DerivativeBounds, jets
 from certiformer.axioms.radial_lattice import Bump, Constants, constants
 from certiformer.axioms.squares_network import SquaresNetwork, read_squares, square_error
 from certiformer.axioms.voronoi_second_order import ideal_values as taylor_values
@@ -79,7 +79,6 @@ from certiformer.kernel.balls import HALF, ZERO, BallDomain, ConstantAlgebra, ba
 from certiformer.kernel.certificate import Theorem as TheoremNode
 from certiformer.kernel.problem import Problem, ProgramFunction
 from certiformer.kernel.programs import Program, exact, fold
-from certiformer.target.build import Builder
 
 THEOREM = {
     "id": "axioms.squares_rbf",
@@ -165,14 +164,18 @@ def _numbers(texts: Any, count: int | None = None) -> tuple[Fraction, ...]:
 
 def less_affine(program: Program, slopes: tuple[tuple[Fraction, ...], ...], shifts: tuple[Fraction, ...]) -> Program:
     """u = f - a . x - c0 for every output."""
-    build = Builder()
-    variables = [build.var(i) for i in range(program.inputs)]
-    results = []
-    for value, slope, shift in zip(fold(program, variables, build), slopes, shifts, strict=True):
-        for variable, a in zip(variables, slope, strict=True):
-            value = build.sub(value, build.mul(build.rational(a), variable))
-        results.append(build.sub(value, build.rational(shift)))
-    return build.program(program.inputs, results)
+    nodes, outputs = list(program.nodes), []
+
+    def put(*node: Any) -> int:
+        nodes.append(node)
+        return len(nodes) - 1
+
+    for value, slope, shift in zip(program.outputs, slopes, shifts, strict=True):
+        for i, a in enumerate(slope):
+            if a:
+                value = put("sub", value, put("mul", put("const", str(a)), put("var", i)))
+        outputs.append(put("sub", value, put("const", str(shift))))
+    return Program(program.inputs, tuple(nodes), tuple(outputs))
 
 
 class Bounds(DerivativeBounds):
@@ -212,7 +215,7 @@ def ideal_values(program: Program, layer: Layer, domain: BallDomain) -> list[lis
     """v(c) for every centre, the last axis fastest."""
     if layer.order == 2:
         return taylor_values(program, layer.grid, domain)
-    return [[jet.value for jet in jets(program, list(c), 1)] for c in product(*layer.grid.clipped(domain))]
+    return [[jet.value for jet in series(program, list(c), 1)] for c in product(*layer.grid.clipped(domain))]
 
 
 def check(node: TheoremNode, problem: Problem) -> arb:

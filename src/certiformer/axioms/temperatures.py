@@ -70,7 +70,7 @@ from typing import Any
 
 from flint import arb
 
-from certiformer.axioms.derivatives import TaylorBounds, series
+from certiformer.axioms.derivatives import DerivativeBounds, series
 from certiformer.axioms.grid import Grid, partition
 from certiformer.axioms.perturbation import charge_heads, registers_only
 from certiformer.axioms.temperature_moments import MAX_HEADS, MAX_ORDER, combined_moments, output_weights
@@ -139,9 +139,9 @@ def monomials(dimension: int, order: int) -> int:
     return count
 
 
-def apriori(chosen: Temperatures, domain: BallDomain, derivatives: TaylorBounds) -> list[arb]:
+def apriori(chosen: Temperatures, domain: BallDomain, derivatives: DerivativeBounds) -> list[arb]:
     """The bound of the statement, one an output; raises `Refused` when f is not known to be smooth."""
-    if not derivatives.smooth:
+    if derivatives.smooth < 2:
         raise Refused(f"the target is not known to be smooth on {derivatives.where}: {derivatives.why}")
     spacing, tab = chosen.grid.spacing(domain), table(domain.dimension, chosen.order)
     scale = [ONE] * tab.size
@@ -217,7 +217,7 @@ def check(node: TheoremNode, problem: Problem) -> arb:
     if left.registers != chosen.grid.size:
         raise Refused(f"the transformer has {left.registers} prototypes, the theorem speaks of {chosen.grid.size}")
     parts = partition(node.parameters, domain.dimension)
-    bounds = apriori(chosen, domain, TaylorBounds(program, domain, parts, chosen.order))
+    bounds = apriori(chosen, domain, DerivativeBounds(program, domain, parts, chosen.order))
     ideal = ideal_heads(chosen, domain, ideal_values(program, chosen, domain))
     charges = charge_heads(left, ideal, domain)
     return largest([(b + c).upper() for b, c in zip(bounds, charges, strict=True)])

@@ -53,9 +53,9 @@ from itertools import product
 
 from flint import arb
 
+from certiformer.axioms.derivatives import DerivativeBounds
 from certiformer.axioms.grid import Grid
 from certiformer.axioms.grid_theorem import prove_on_grid
-from certiformer.axioms.jets import DerivativeBounds
 from certiformer.axioms.lattice import first_order_moment
 from certiformer.kernel import Refused
 from certiformer.kernel.balls import ZERO, BallDomain, ConstantAlgebra

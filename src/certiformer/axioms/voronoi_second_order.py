@@ -55,9 +55,9 @@ from itertools import product
 
 from flint import arb
 
+from certiformer.axioms.derivatives import DerivativeBounds, series
 from certiformer.axioms.grid import Grid
 from certiformer.axioms.grid_theorem import prove_on_grid
-from certiformer.axioms.jets import DerivativeBounds, jets
 from certiformer.axioms.lattice import moments
 from certiformer.kernel import Refused
 from certiformer.kernel.balls import HALF, ZERO, BallDomain
@@ -106,7 +106,7 @@ def ideal_values(program: Program, grid: Grid, domain: BallDomain) -> list[list[
         point = [clipped[axis][k] for axis, k in enumerate(choice)]
         step = [centres[axis][k] - clipped[axis][k] for axis, k in enumerate(choice)]
         values.append(
-            [j.value + sum((g * s for g, s in zip(j.grad, step, strict=True)), ZERO) for j in jets(program, point, 1)]
+            [j.value + sum((g * s for g, s in zip(j.grad, step, strict=True)), ZERO) for j in series(program, point, 1)]
         )
     return values
 

@@ -16,7 +16,7 @@ import numpy as np
 from certiformer.artifact import Artifact
 from certiformer.errors import BadInput
 from certiformer.kernel import Refused
-from certiformer.kernel.certificate import AXIOMS, Certificate, Outcome, Theorem, axiom
+from certiformer.kernel.certificate import STATEMENTS, Certificate, Outcome, Theorem, axiom
 from certiformer.kernel.files import CONFIG, MODEL, digest
 from certiformer.model.config import Config
 from certiformer.model.tensor_file import arrays_to_bytes
@@ -60,7 +60,7 @@ class Computation(ABC):
 
     @property
     def not_claimed(self) -> tuple[str, ...]:
-        return (*axiom(self.rule, AXIOMS[self.rule]).NOT_CLAIMED, ENGINES)
+        return (*axiom(self.rule, STATEMENTS[self.rule]).NOT_CLAIMED, ENGINES)
 
     @cached_property
     def _files(self) -> dict[str, bytes]:
@@ -68,7 +68,7 @@ class Computation(ABC):
         return {
             MODEL: arrays_to_bytes(dict(self.tensors)),
             CONFIG: self.config.to_bytes(),
-            AXIOMS[self.rule]: described,
+            STATEMENTS[self.rule]: described,
         }
 
     def files(self) -> dict[str, bytes]:
@@ -81,7 +81,7 @@ class Computation(ABC):
         return Artifact(self, computation_certificate(self.rule, files), files, name)
 
     def claim(self, certificate: Certificate) -> str:
-        return axiom(self.rule, AXIOMS[self.rule]).sentence(self._files)
+        return axiom(self.rule, STATEMENTS[self.rule]).sentence(self._files)
 
     def facts(self, artifact: Artifact) -> dict[str, Any]:
         config = self.config
@@ -110,7 +110,7 @@ class Computation(ABC):
 
 def computation_certificate(rule: str, files: Mapping[str, bytes]) -> Certificate:
     """The certificate of the files: proved at level 2, or undecided with the checker's reason."""
-    description, method = AXIOMS[rule], f"compile, {rule}"
+    description, method = STATEMENTS[rule], f"compile, {rule}"
     seals = {name: digest(files[name]) for name in (MODEL, CONFIG, description)}
     try:
         finding = axiom(rule, description).find(files)

@@ -76,8 +76,8 @@ from collections.abc import Callable
 from fractions import Fraction
 from itertools import product
 
+from certiformer.axioms.derivatives import Series, SeriesAlgebra
 from certiformer.axioms.grid import Grid
-from certiformer.axioms.jets import Jet, JetAlgebra
 from certiformer.construct.method import Layout, Task
 from certiformer.construct.voronoi import PARTS, ROOM, Plan
 from certiformer.errors import BadInput
@@ -85,6 +85,7 @@ from certiformer.expressivity.logarithms import log2_above
 from certiformer.kernel import Refused
 from certiformer.kernel.balls import BallDomain, ball, decimal, hull, working_precision
 from certiformer.kernel.programs import Program, fold
+from certiformer.kernel.taylor import table
 
 THEOREM = {
     "id": "construct.max_norm_prototypes",
@@ -187,13 +188,14 @@ def enclosed_constant(program: Program, domain: BallDomain) -> Fraction:
     directions = [(1, *signs) for signs in product((1, -1), repeat=dimension - 1)]
     parts = max(1, int(PARTS ** (1 / dimension) + 1e-9))
     lengths = [high - low for low, high in domain.ends]
-    algebra, constant = JetAlgebra(len(directions), 1), Fraction(0)
+    slopes_along, constant = table(len(directions), 1), Fraction(0)
     for corner in product(range(parts), repeat=dimension):
         variables = []
         for axis, ((low, _), length, k) in enumerate(zip(domain.ends, lengths, corner, strict=True)):
             ends = [low + length * ball(Fraction(k + step, parts)) for step in (0, 1)]
-            variables.append(Jet(hull(ends[0].lower(), ends[1].upper()), [length * d[axis] for d in directions], {}))
-        for jet in fold(program, variables, algebra):
+            moved = {place: length * d[axis] for place, d in zip(slopes_along.axis, directions, strict=True)}
+            variables.append(Series(slopes_along, {0: hull(ends[0].lower(), ends[1].upper()), **moved}))
+        for jet in fold(program, variables, SeriesAlgebra(slopes_along)):
             slopes = [slope.abs_upper() for slope in jet.grad]
             if jet.smooth < 1 or not all(slope.is_finite() for slope in slopes):
                 raise Refused(

@@ -42,6 +42,7 @@ from fractions import Fraction
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from certiformer.axioms.ridge_temperatures import Ridge
 from certiformer.construct.gather_block import gather_size, gather_transformer
 from certiformer.construct.method import Construction, Size, Task, with_layout
 from certiformer.construct.piecewise_linear import PiecewiseLinear, units
@@ -113,6 +114,25 @@ def _combination(build: Builder, coefficients: list[Fraction]) -> int:
         if coefficient:
             total = build.add(total, build.mul(build.rational(coefficient), build.var(axis)))
     return total
+
+
+def ridge_sum(program: Program) -> tuple[list[tuple[Fraction, ...]], list[Ridge]]:
+    """The linear part of every output, and the ridges of all of them, by direction.
+
+    >>> from certiformer.target import parse_formula
+    >>> linear, ridges = ridge_sum(parse_formula("sin(x1) + exp(x1 - 2*x2) + 3*x2"))
+    >>> [str(c) for c in linear[0]], [ridge.direction for ridge in ridges]
+    (['0', '3'], [(1, -2), (1, 0)])
+    """
+    linear, profiles = [], []
+    for output in range(len(program.outputs)):
+        split = ridge_split(program, output)
+        if split is None:
+            raise Refused("the target is not written as a sum of ridge functions")
+        linear.append(split.linear)
+        profiles.append(dict(split.ridges))
+    directions = sorted({direction for own in profiles for direction in own})
+    return linear, [Ridge(direction, tuple(own.get(direction) for own in profiles)) for direction in directions]
 
 
 def separated(program: Program) -> tuple[Program, Program]:

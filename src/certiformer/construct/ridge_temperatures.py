@@ -20,10 +20,11 @@ from functools import cached_property
 import numpy as np
 
 from certiformer.axioms import ridge_temperatures as rule
-from certiformer.axioms.sigmoid_knots import Ridge, ridge_sum
+from certiformer.axioms.ridge_temperatures import Ridge
 from certiformer.axioms.temperature_moments import output_weights
 from certiformer.axioms.temperatures import Temperatures
 from certiformer.construct.method import Construction, Layout, Size, Task
+from certiformer.construct.ridge import ridge_sum
 from certiformer.construct.temperature_search import cheapest
 from certiformer.kernel import Refused
 from certiformer.kernel.balls import BallDomain, working_precision
@@ -64,9 +65,12 @@ class Plan:
         values = np.abs(np.asarray(self.model.tensors["registers"]))[:, self.target.domain.dimension + 3 :]
         room = Fraction(float(values.max(initial=0.0))) / 2**40 + Fraction(1, 10**300)
         bound = decimal_text(Fraction(self.bound) / ROOM + room, up=True)
-        return Construction(
-            self.model, TheoremNode(bound, self.theorem, {**self.chosen.parameters(), "partition": [PARTS]})
-        )
+        parameters = {
+            **self.chosen.parameters(),
+            "partition": [PARTS],
+            **rule.ridge_parameters(self.linear, self.ridges),
+        }
+        return Construction(self.model, TheoremNode(bound, self.theorem, parameters))
 
 
 def plan(task: Task) -> Plan:
@@ -86,7 +90,7 @@ def plan(task: Task) -> Plan:
         raise Refused(f"the target has {len(ridges)} ridges, not 1 to {MOST_RIDGES}")
     derivatives = rule.profile_bounds(ridges, domain, PARTS, HIGHEST_ORDER)
     for found in (d for line in derivatives for d in line if d is not None):
-        if not found.smooth:
+        if found.smooth < 2:
             raise Refused(f"a ridge of the target is not known to be smooth on {found.where}: {found.why}")
     taylor = np.zeros((len(linear), HIGHEST_ORDER + 1))
     for ridge, line in zip(ridges, derivatives, strict=True):

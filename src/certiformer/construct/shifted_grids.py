@@ -22,7 +22,7 @@ import numpy as np
 from flint import arb, fmpq
 
 from certiformer.axioms import shifted_grids as rule
-from certiformer.axioms.jets import DerivativeBounds
+from certiformer.axioms.derivatives import DerivativeBounds
 from certiformer.axioms.shifted_lattice import ShiftedLattice
 from certiformer.construct.method import Construction, Layout, Shape, Size, Task
 from certiformer.kernel import Refused

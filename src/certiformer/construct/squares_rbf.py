@@ -19,8 +19,8 @@ from itertools import product
 import numpy as np
 from flint import arb
 
+from certiformer.axioms.derivatives import series
 from certiformer.axioms.grid import Grid
-from certiformer.axioms.jets import jets
 from certiformer.axioms.radial_lattice import Bump, Constants, constants
 from certiformer.axioms.squares_rbf import MAX_LEVELS, Bounds, Layer, apriori, ideal_values, less_affine
 from certiformer.construct.method import Construction, Size, Task
@@ -296,7 +296,7 @@ def _ranges(program: Program, domain: BallDomain, pieces: int):
     values = [[math.inf, -math.inf] for _ in program.outputs]
     ends = [np.linspace(float(low.mid()), float(high.mid()), 2 * pieces + 1) for low, high in domain.ends]
     for point in product(*ends):
-        for o, jet in enumerate(jets(program, [arb(float(x)) for x in point], 1)):
+        for o, jet in enumerate(series(program, [arb(float(x)) for x in point], 1)):
             for pair, ball in [*zip(gradients[o], jet.grad, strict=True), (values[o], jet.value)]:
                 pair[0], pair[1] = min(pair[0], float(ball.lower())), max(pair[1], float(ball.upper()))
     return gradients, values

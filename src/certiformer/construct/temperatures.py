@@ -18,7 +18,7 @@ import numpy as np
 from jaxtyping import Float
 
 from certiformer.axioms import temperatures as rule
-from certiformer.axioms.derivatives import TaylorBounds
+from certiformer.axioms.derivatives import DerivativeBounds
 from certiformer.axioms.temperature_moments import output_weights
 from certiformer.axioms.temperatures import Temperatures
 from certiformer.construct.method import Construction, Layout, Size, Task
@@ -85,8 +85,8 @@ def plan(task: Task) -> Plan:
     if rule.monomials(dimension, highest) > rule.MAX_MONOMIALS:
         raise Refused(f"{dimension} inputs are too many for a grid of prototypes")
     parts = (max(1, int(PARTS ** (1 / dimension) + 1e-9)),) * dimension
-    derivatives = TaylorBounds(target.program, domain, parts, highest)
-    if not derivatives.smooth:
+    derivatives = DerivativeBounds(target.program, domain, parts, highest)
+    if derivatives.smooth < 2:
         raise Refused(f"the target is not known to be smooth on {derivatives.where}: {derivatives.why}")
     outputs = len(target.program.outputs)
     chosen, rounding = cheapest(

@@ -23,8 +23,8 @@ import numpy as np
 
 from certiformer.axioms import voronoi_first_order as first_order
 from certiformer.axioms import voronoi_second_order as second_order
+from certiformer.axioms.derivatives import DerivativeBounds
 from certiformer.axioms.grid import Grid
-from certiformer.axioms.jets import DerivativeBounds
 from certiformer.axioms.lattice import moments
 from certiformer.construct.method import Construction, Layout, Size, Task
 from certiformer.construct.prototype_attention import configuration, prototype_transformer

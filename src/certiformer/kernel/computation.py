@@ -17,7 +17,7 @@ from typing import Any
 
 from certiformer.errors import BadInput
 from certiformer.kernel import Refused
-from certiformer.kernel.certificate import AXIOMS, Certificate, Outcome, Theorem, axiom, certificate_in
+from certiformer.kernel.certificate import STATEMENTS, Certificate, Outcome, Theorem, axiom, certificate_in
 from certiformer.kernel.check import Verdict, claims_nothing, nothing_claimed, require_absent
 from certiformer.kernel.claim import content
 from certiformer.kernel.files import CONFIG, DESCRIPTIONS, MODEL, digest, read_files
@@ -75,15 +75,17 @@ def claimed(certificate: Certificate, files: Files) -> tuple[str, tuple[str, ...
 
 
 def _module(rule: str) -> Any:
-    return axiom(rule, AXIOMS[rule])
+    return axiom(rule, STATEMENTS[rule])
 
 
 def _rule(certificate: Certificate) -> str:
     proof = certificate.proof
-    if not isinstance(proof, Theorem) or AXIOMS.get(proof.id) not in DESCRIPTIONS:
+    if not isinstance(proof, Theorem) or STATEMENTS.get(proof.id) not in DESCRIPTIONS:
         raise Refused("the certificate does not rest on a theorem about transformers that compute")
-    if AXIOMS[proof.id] != certificate.subject:
-        raise Refused(f"the theorem {proof.id} speaks of a {AXIOMS[proof.id]}, which is not what the certificate seals")
+    if STATEMENTS[proof.id] != certificate.subject:
+        raise Refused(
+            f"the theorem {proof.id} speaks of a {STATEMENTS[proof.id]}, which is not what the certificate seals"
+        )
     return proof.id
 
 

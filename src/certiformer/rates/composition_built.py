@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import reduce
-from operator import add
 
 import numpy as np
 
@@ -67,7 +66,8 @@ def _greatest_depth(n: int) -> SOp:
     heights = SequenceMap(lambda a, i: 2 * a - i - 1, opened, indices).named("height")
     # Heights change by one and begin at zero, so that every height up to the greatest is reached.
     reached = [SelectorWidth(Select(heights, Full(height), Comparison.EQ)) > 0 for height in range(1, n + 1)]
-    return reduce(add, (Map(int, one) for one in reached))
+    counted: list[SOp] = [Map(int, one) for one in reached]
+    return reduce(lambda total, one: total + one, counted)
 
 
 def _group() -> Automaton:

@@ -24,8 +24,8 @@ import numpy as np
 from jaxtyping import Float
 
 from certiformer.axioms import voronoi_second_order
+from certiformer.axioms.derivatives import DerivativeBounds
 from certiformer.axioms.grid import Grid
-from certiformer.axioms.jets import DerivativeBounds
 from certiformer.axioms.lattice import first_order_moment
 from certiformer.construct import voronoi
 from certiformer.construct.method import METHODS, Size, Task, method, with_layout

@@ -15,8 +15,8 @@ from typing import Any
 from certiformer.artifact import Artifact
 from certiformer.axioms import voronoi_first_order as first_order
 from certiformer.axioms import voronoi_second_order as second_order
+from certiformer.axioms.derivatives import DerivativeBounds
 from certiformer.axioms.grid import Grid
-from certiformer.axioms.jets import DerivativeBounds
 from certiformer.expressivity.bits_lower_bound import bits
 from certiformer.kernel import Refused
 from certiformer.kernel.balls import BallDomain, working_precision

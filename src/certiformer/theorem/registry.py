@@ -9,8 +9,8 @@ The status is computed, never typed:
 - *stated*: there is a record and a docstring and nothing else;
 - *implemented*: the module holds code besides the record;
 - *tested*: in a source checkout, the test file `tests/theorems/test_NAME.py` compares it with examples;
-- *checked*: a rule of the same name stands in `axioms`: where a certificate uses the theorem, `check` verifies the
-  assumptions that are marked so and recomputes the constants.
+- *checked*: a module of the same name stands in `axioms` or in `kernel.situations`: where a certificate uses the theorem,
+  `check` verifies the assumptions that are marked so and recomputes the constants.
 
 No status speaks of the proof: it is written in the docstring, for people to read.
 
@@ -214,8 +214,8 @@ def _record(node: ast.expr | None, path: Path) -> Theorem:
 
 
 def _status(record: Theorem, tree: ast.Module, package: Path) -> str:
-    rule = package / "axioms" / f"{record.name}.py"
-    if rule.is_file():
+    rules = (package / place / f"{record.name}.py" for place in ("axioms", "kernel/situations"))
+    if any(rule.is_file() for rule in rules):
         return "checked"
     if path_of_tests(record, package) is not None:
         return "tested"

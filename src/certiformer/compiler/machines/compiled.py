@@ -16,7 +16,7 @@ from jaxtyping import Bool, Float
 from certiformer.compiler.computation import Computation
 from certiformer.compiler.machines.file import split_symbols
 from certiformer.compiler.machines.layout import Layout, layout_of, start_tokens
-from certiformer.compiler.machines.looped import looped_block
+from certiformer.compiler.machines.looped_machine import looped_block
 from certiformer.compiler.machines.simulate import Moment, Result, bounds, too_short, used_tape
 from certiformer.compiler.tensors import stored
 from certiformer.errors import BadInput

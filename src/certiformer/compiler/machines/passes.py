@@ -7,7 +7,7 @@ until the machine stops, the head would leave the tape, or the passes are used u
 with `loops` passes, before its read-out.
 
 *Near.* With the head on cell c, the queries are the rows c - 1, c, c + 1 and the keys the rows c - 2, ..., c + 2 (less
-where the tape ends). This gives the same contents, bit by bit. Proof: by the theorem of `axioms.looped_machine`
+where the tape ends). This gives the same contents, bit by bit. Proof: by the theorem of `compiler.machines.looped_machine`
 one pass turns the code of a configuration into the code of the next one; a step changes nothing beyond c - 1, c, c + 1,
 so on all other rows the pass is the identity. On the three rows, the cells that they look at are among the five keys.
 The theorem's bounds of the shares use only that the wanted cell leads every other key and that there are at most n

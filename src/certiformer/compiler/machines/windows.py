@@ -2,7 +2,7 @@
 
 A window of W cells is a tape of W cells of its own, run by the looped transformer that is compiled for W cells, from
 the head's cell in its middle until the flag says that the head must leave it. By the theorem of
-`axioms.looped_machine`, applied to W cells, its passes are steps of the machine; applied to all n cells, so are
+`compiler.machines.looped_machine`, applied to W cells, its passes are steps of the machine; applied to all n cells, so are
 the passes over the whole tape. As long as the head is inside the window, the machine neither reads nor changes
 anything outside, so both give the same symbols, head and state. Equal windows give equal results, so a result may be
 looked up: the five-state busy beaver meets only 149 different windows of 64 cells in its 47,176,870 steps.
@@ -19,7 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from certiformer.compiler.machines.layout import layout_of, start_tokens
-from certiformer.compiler.machines.looped import looped_block
+from certiformer.compiler.machines.looped_machine import looped_block
 from certiformer.compiler.machines.passes import Tape, first_tape, run_passes
 from certiformer.compiler.machines.simulate import Result, bounds, too_short
 from certiformer.errors import BadInput

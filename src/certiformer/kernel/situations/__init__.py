@@ -28,8 +28,8 @@ cannot be listed, told apart or enclosed is refused.
 counts and orders. *Not yet here*: ordered selection, logarithmic depth, encoder and decoder rest on axioms.
 """
 
-from certiformer.kernel.situations.automata import looped_automaton as looped_automaton
-from certiformer.kernel.situations.automata import written_automaton as written_automaton
-from certiformer.kernel.situations.circuits import written_circuit as written_circuit
-from certiformer.kernel.situations.machines import looped_machine as looped_machine
+from certiformer.kernel.situations.chain_of_thought_automaton import written_walk as written_walk
+from certiformer.kernel.situations.chain_of_thought_circuit import circuit_walk as circuit_walk
+from certiformer.kernel.situations.looped_automaton import looped_walk as looped_walk
+from certiformer.kernel.situations.looped_machine import machine_walk as machine_walk
 from certiformer.kernel.situations.rasp.prove import prove_program as prove_program

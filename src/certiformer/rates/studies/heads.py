@@ -5,7 +5,7 @@ Two ways to add heads: at *equal total key size* (heads times key size fixed, so
 head of key size r represents its scores exactly, several smaller ones do not. `sines` is approximated by attention alone,
 one token and a register (the shape of the construction with sigmoid heads, whose key size is 1; surplus columns stay zero).
 
-Constructed: for `sines` the sigmoid heads, error like heads^-8 at best (`axioms.sigmoid_heads`); for `graph` the
+Constructed: for `sines` the sigmoid heads, error like heads^-8 at best (`construct.sigmoid_bound`); for `graph` the
 kernel truncated to the key size of one head (proved), and terms split among heads (first order, only measured).
 """
 

@@ -1,6 +1,7 @@
-"""The weights of the looped block: one pass of the one block is one step of the machine, at every cell at once.
+"""One block, applied over and over, is a Turing machine on a bounded tape: exactly, for every tape and any number of steps.
 
-The theorem, its proof and its rule are in `axioms.looped_machine`; `layout` says what the coordinates hold.
+The weights of the looped block: one pass of the one block is one step of the machine, at every cell at once. `layout`
+says what the coordinates hold.
 
 *Attention.* Two heads. The left head of cell i looks at cell i - 1 and brings the next state if the machine moves
 right from there; the right head looks at i + 1 and brings it if the machine moves left. At an end of the tape a cell
@@ -20,6 +21,63 @@ exp(-64) n is below 2^-53 for every tape up to a million cells, so that in float
   exactly 0 or 1 as long as the arrival is within 1/4 of 0 or 1; relu(arrival_q) empties the slot.
 
 So 1 + 2 + (transitions) + (states entered by a move) (1 + 2 G) units: 43 for the five-state busy beaver.
+
+Statement
+    Let a machine with G symbols and S states be given by its table. The tokens are the n cells of a tape. A cell's
+    stream holds the unit vector of its symbol, the unit vector of (state, symbol) where the head stands, and a flag
+    `off`; the code of a configuration is the stream that its tokens are embedded to. Suppose the stored block passes
+    the checks below. Then for every tape, every place and state of the head and every number k of passes, k passes of
+    the block turn the code of a configuration into the code of the configuration that the machine reaches in k steps
+    (a machine that has stopped stays), exactly, in real arithmetic and in every run in the stored type. If a step
+    would leave the tape, the configuration before it is kept, and from the next pass on `off` is 1 on the end cell.
+    Passes change nothing but the cell of the head and its two neighbours.
+
+Source
+    Own derivation. That one looped block can run a machine is in Giannou et al. 2023 (giannou2023); robust gates that
+    round softmax weights to bits are folklore (perez2021 use the same piecewise linear function).
+
+Differs from the source in
+    Positions are sign vectors, so scores are small integers and the wanted cell leads by the same amount on every
+    tape, where position numbers need scores that grow as n^2, and points on a circle a lead that shrinks as 1 / n^2.
+    Leaving the tape is noticed; without the flag the head would vanish. The claim is checked from the stored weights.
+
+Proof
+    By the rule of situations, with the meaning and the plan of its module of this name (`kernel.situations`).
+
+    *Arrivals.* Head 0 of cell i looks at cell i - 1, head 1 at cell i + 1, and at an end of the tape a cell looks at
+    itself. Values are zero except where the head stands, and there they are the unit vector of the next state if the
+    machine moves towards the cell that looks. So an arrival slot is in an interval around 1 if the head stands on the
+    cell that is looked at and moves here, and otherwise in one around 0, roundings included.
+
+    *Hidden units.* A cell is in finitely many situations: which ends of the tape it is, whether the head stands here, on
+    the left, on the right or elsewhere, the state, the symbol here and the one under the head, and the flag. In all of
+    them that the equations allow (no neighbour beyond an end; the flag is up only where a step off the tape was not
+    made) the stored units leave, exactly, symbol, pair and flag as they are a step later, and empty the slots. So one
+    pass turns the code of a configuration into the code of the next one; induction. The read-out is compared with the
+    content of every cell. QED.
+
+Assumptions
+    form (**checked**): one block, two softmax heads of unit scale, ReLU units with residual; a table of position codes.
+    weights (**checked**): the numbers satisfy what the proof uses, enumerated over all situations of a cell.
+    run (**trusted**): arithmetic is as described in `kernel.rounding`, and the stream between attention and hidden units
+    is one array of numbers of the stored type.
+
+Certified
+    The statement, for all configurations with one head on the tape at once, and any number of passes.
+
+Not certified
+    Streams that are not the code of a configuration; that the machine does what its author wanted.
+
+Example
+    >>> from flint import arb
+    >>> from certiformer.kernel.rounding import FORMATS
+    >>> from certiformer.kernel.situations.heads import shares_of
+    >>> shares = shares_of(FORMATS["float64"], 399, arb(64))
+    >>> bool(1 - shares.low < 1e-14), bool(shares.leak < 1e-27)
+    (True, True)
+
+Tests
+    tests/theorems/test_looped_machine.py
 """
 
 from __future__ import annotations
@@ -31,6 +89,24 @@ from certiformer.compiler.machines.layout import Layout, cell_signs
 from certiformer.compiler.tensors import require_room
 from certiformer.kernel.meanings.machine import Machine
 from certiformer.model.config import Attention, Block, Code, Config, FeedForward, Heads, Input, Readout
+
+THEOREM = {
+    "id": "compiler.machines.looped_machine",
+    "title": "One looped block is a Turing machine on a bounded tape, exactly, for any number of steps.",
+    "kind": "exact",
+    "sources": (
+        "classical",
+        "giannou2023",
+        "perez2021",
+    ),
+    "verb": "compile",
+    "assumptions": (
+        ("form", "one block, two softmax heads, ReLU units, a table of position codes", "checked"),
+        ("weights", "scores, values and hidden units act as the table says in every situation", "checked"),
+        ("run", "a run rounds as kernel.rounding describes, between sub-layers to the stored type", "trusted"),
+    ),
+    "uses": (),
+}
 
 SHARPNESS = 32.0
 _HEAD, _FFN = "blocks.0.attention.groups.0", "blocks.0.ffn"

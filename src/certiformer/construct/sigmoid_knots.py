@@ -8,61 +8,24 @@ midpoint of E_{k-1} and E_k with steepness gamma = kappa/h:
     S(s) = w(E_0) + a s + sum_k (w(E_k) - w(E_{k-1})) sigmoid(gamma (s - (E_{k-1} + E_k)/2)).
 
 With u = g - a s, continued beyond the range by its Taylor polynomial of degree order - 1 at the end, w = sum_i beta_i
-h^(2i) u^(2i) over 2i < order, which undoes the blur of soft heads up to that order (`rules.logistic_rounding`); w = u for
-orders 1 and 2. J = 0 means no heads: S = u(middle) + a s.
+h^(2i) u^(2i) over 2i < order, which undoes the blur of soft heads up to that order (`construct.logistic_rounding`); w = u
+for orders 1 and 2. J = 0 means no heads: S = u(middle) + a s.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 from flint import arb, fmpq
 
-from certiformer.axioms.jets import jets
-from certiformer.axioms.logistic_rounding import rounding
-from certiformer.axioms.profile_series import derivatives
-from certiformer.errors import BadInput
-from certiformer.kernel import Refused
+from certiformer.axioms.derivatives import covering, series
+from certiformer.axioms.ridge_temperatures import Ridge
+from certiformer.construct.logistic_rounding import rounding
 from certiformer.kernel.balls import HALF, ZERO, BallDomain, ConstantAlgebra, ball, hull, larger, power
-from certiformer.kernel.programs import Program, exact, fold
-from certiformer.target.ridges import Direction, ridge_split
+from certiformer.kernel.programs import Program, fold
 
-MAX_PIECES = 100_000
-MAX_MARGIN = 1_000
-MAX_PARTS = 20_000
-ORDERS = (1, 2, 4, 6, 8)
-HIGHEST = max(ORDERS)
-
-
-@dataclass(frozen=True)
-class Ridge:
-    """A direction with its profile for every output (None: that output has no such ridge)."""
-
-    direction: Direction
-    profiles: tuple[Program | None, ...]
-
-    def ends(self, domain: BallDomain) -> tuple[arb, arb]:
-        """The range of direction . x over the box: its ends are attained, so they are real numbers, here as balls."""
-        low = high = ZERO
-        for c, (a, b) in zip(self.direction, domain.ends, strict=True):
-            low, high = low + c * (a if c > 0 else b), high + c * (b if c > 0 else a)
-        return low, high
-
-
-def ridge_sum(program: Program) -> tuple[list[tuple[Fraction, ...]], list[Ridge]]:
-    """The linear part of every output, and the ridges of all of them, by direction."""
-    splits = [ridge_split(program, o) for o in range(len(program.outputs))]
-    found = []
-    for split in splits:
-        if split is None:
-            raise Refused("the target is not written as a sum of ridge functions")
-        found.append((split.linear, dict(split.ridges)))
-    directions = sorted({direction for _, profiles in found for direction in profiles})
-    return [linear for linear, _ in found], [
-        Ridge(direction, tuple(profiles.get(direction) for _, profiles in found)) for direction in directions
-    ]
+HIGHEST = 8  # orders are 1, 2, 4, 6 and 8
 
 
 @dataclass(frozen=True)
@@ -79,31 +42,6 @@ class Knots:
     @property
     def heads(self) -> int:
         return self.pieces + self.left + self.right if self.pieces else 0
-
-    def parameters(self) -> dict[str, Any]:
-        slopes = [str(a) for a in self.slopes]
-        return {**vars(self), "sharpness": str(self.sharpness), "slopes": slopes}
-
-    @staticmethod
-    def from_parameters(data: Any, outputs: int) -> Knots:
-        """Read the knots of one ridge from a theorem node, refusing anything that is not that."""
-        if not isinstance(data, dict) or set(data) != set(Knots.__dataclass_fields__):
-            raise Refused("the parameters of the theorem node do not describe the knots of a ridge")
-        limits = {"pieces": MAX_PIECES, "left": MAX_MARGIN, "right": MAX_MARGIN}
-        counts = {name: data[name] for name in limits}
-        if any(type(n) is not int or not 0 <= n <= limits[name] for name, n in counts.items()):
-            raise Refused("the parameters of the theorem node have a number of knots outside their range")
-        slopes, order = data["slopes"], data["order"]
-        if type(order) is not int or order not in ORDERS or not isinstance(slopes, list) or len(slopes) != outputs:
-            raise Refused("the parameters of the theorem node do not describe the knots of a ridge")
-        if order == 1 and (data["left"] or data["right"]):
-            raise Refused("the first-order theorem has no knots beyond the range")
-        if not all(isinstance(text, str) for text in [data["sharpness"], *slopes]):
-            raise Refused("the parameters of the theorem node do not describe the knots of a ridge")
-        try:
-            return Knots(**counts, sharpness=exact(data["sharpness"]), order=order, slopes=tuple(map(exact, slopes)))
-        except BadInput as error:
-            raise Refused(str(error)) from None
 
 
 @dataclass(frozen=True)
@@ -160,12 +98,12 @@ def profile_values(profile: Program, cut: Knots, output: int, low: arb, high: ar
         edge = low + step * (k - cut.left)
         if k < cut.left or k > cut.left + cut.pieces:
             end = low if k < cut.left else high
-            found = _minus_slope(derivatives(profile, end, cut.order - 1)[0], end, a)
+            found = _minus_slope(derivatives(profile, end, cut.order - 1), end, a)
             values.append(_unblurred(_moved(found, edge - end), step, cut))
         elif cut.order <= 2:
             values.append(_value(profile, edge) - a * edge)
         else:
-            values.append(_unblurred(_minus_slope(derivatives(profile, edge, cut.order - 2)[0], edge, a), step, cut))
+            values.append(_unblurred(_minus_slope(derivatives(profile, edge, cut.order - 2), edge, a), step, cut))
     return values
 
 
@@ -193,6 +131,12 @@ def _unblurred(found: list[arb], step: arb, cut: Knots) -> arb:
     return sum((beta[i // 2] * power(step, i) * found[i] for i in range(0, cut.order, 2)), ZERO)
 
 
+def derivatives(profile: Program, at: arb, order: int) -> list[arb]:
+    """f, f', ..., f^(order) of a program of one variable, enclosed on the ball `at`; not finite where there are none."""
+    (found,) = series(profile, [at], order)
+    return [found.coef.get(k, ZERO) * arb.fac_ui(k) for k in range(order + 1)]
+
+
 class ProfileBounds:
     """Enclosures of g' (as a ball) and upper bounds of |g^(k)|, k <= 8, on [low, high]; derivatives at the ends.
 
@@ -202,22 +146,21 @@ class ProfileBounds:
     def __init__(self, profile: Program, low: arb, high: arb, parts: int):
         self.low, self.high = low, high
         self.smooth, self.sizes = HIGHEST, [ZERO] * (HIGHEST + 1)
-        edges = [low + (high - low) * arb(fmpq(k, parts)) for k in range(parts + 1)]
-        pieces = [hull(a.lower(), b.upper()) for a, b in zip(edges, edges[1:], strict=False)]
+        pieces = covering(BallDomain.between([(low, high)]), 0, parts)
         first: list[arb] = []
         for piece in pieces:
-            found = derivatives(profile, piece, HIGHEST)[0]
+            found = derivatives(profile, piece, HIGHEST)
             if not all(value.is_finite() for value in found):
                 self.smooth = 1
                 break
             first.append(found[1])
             self.sizes = [larger(old, new.abs_upper()) for old, new in zip(self.sizes, found, strict=True)]
         if self.smooth == HIGHEST:
-            self.ends = [derivatives(profile, end, HIGHEST - 1)[0] for end in (low, high)]
+            self.ends = [derivatives(profile, end, HIGHEST - 1) for end in (low, high)]
         else:
-            found = [jets(profile, [piece], 1)[0] for piece in pieces]
-            first = [jet.grad[0] for jet in found]
-            if any(jet.smooth < 1 or not jet.grad[0].is_finite() for jet in found):
+            found = [series(profile, [piece], 1)[0] for piece in pieces]
+            first = [own.grad[0] for own in found]
+            if any(own.smooth < 1 or not own.grad[0].is_finite() for own in found):
                 self.smooth, first = 0, []
         self.slope = _union(first)
 

@@ -1,14 +1,9 @@
-"""Automata in two forms: what a row means, and how the stream is planned.
+"""Automata that read a word pass by pass: what a row means, and how the stream is planned.
 
-*Looped.* Row 0 begins the word, row i holds symbol i and, before pass k + 1, the state after i symbols if i <= k. Time has
-the classes row 0; 1 <= i <= k; i = k + 1; i > k + 1: one pass moves row k + 1 from the third into the second, and the state
-of a row is the table's of the state of the row before it and of its symbol. What the plan calls "state after" before a pass
-is what it calls "state" before the next one, so a pass that keeps the contents proves all of them.
-
-*Chain of thought.* The prompt is the word on rows 0 to L - 1, the token `end` on rows L to T, and the start state on row
-T + 1. Row T + 1 + t holds the state after t symbols, and looks at row t: a symbol, or `end` at t = L. It writes the state
-that the table says, or on `end` whether the state accepts; induction over t.
-"""
+Row 0 begins the word, row i holds symbol i and, before pass k + 1, the state after i symbols if i <= k. Time has the
+classes row 0; 1 <= i <= k; i = k + 1; i > k + 1: one pass moves row k + 1 from the third into the second, and the
+state of a row is the table's of the state of the row before it and of its symbol. What the plan calls "state after"
+before a pass is what it calls "state" before the next one, so a pass that keeps the contents proves all of them."""
 
 from __future__ import annotations
 
@@ -16,18 +11,23 @@ from collections.abc import Mapping
 from typing import Any
 
 from certiformer.kernel import Refused
+from certiformer.kernel.computation import Files, Finding
+from certiformer.kernel.files import AUTOMATON, CONFIG, MODEL
+from certiformer.kernel.meanings.automaton import Automaton
+from certiformer.kernel.situations.automaton_claims import NOT_CLAIMED as NOT_CLAIMED
+from certiformer.kernel.situations.automaton_claims import Report, claim, finding, report_of
 from certiformer.kernel.situations.cells import Cell, Link, Meaning
 from certiformer.kernel.situations.numbers import UNIT
 from certiformer.kernel.situations.plan import EMPTIED, Held, Step, unit_vectors
 from certiformer.kernel.situations.walk import Walk
-from certiformer.kernel.weights import Tensor
+from certiformer.kernel.weights import Tensor, read_model
 
 # Before pass k + 1: row 0; rows 1 to k; row k + 1; rows after that.
 FIRST, PAST, NEXT, LATER = "first", "past", "next", "later"
 BEGIN = "begin"
 
 
-def looped_meaning(automaton: Any, rows: int) -> Meaning:
+def looped_meaning(automaton: Automaton, rows: int) -> Meaning:
     """Row i >= 1 holds symbol i and, from pass i on, the state after i symbols; row 0 begins the word."""
     states, symbols = range(len(automaton.states)), range(len(automaton.symbols))
 
@@ -64,7 +64,7 @@ def looped_meaning(automaton: Any, rows: int) -> Meaning:
     return Meaning(bases, cells, (), links)
 
 
-def looped_automaton(automaton: Any, config: dict[str, Any], tensors: Mapping[str, Tensor]) -> Walk:
+def looped_walk(automaton: Automaton, config: dict[str, Any], tensors: Mapping[str, Tensor]) -> Walk:
     """The walk of a proof: after as many passes as a word has symbols every row reads out its state."""
     states, symbols, rows = len(automaton.states), len(automaton.symbols), config["input"]["tokens"]
     if config["loops"] < rows - 1:
@@ -86,42 +86,19 @@ def looped_automaton(automaton: Any, config: dict[str, Any], tensors: Mapping[st
     return walk
 
 
-END = "end"
+def sentence(files: Files) -> str:
+    """The claim in one plain sentence."""
+    automaton, (config, _) = Automaton.from_text(files[AUTOMATON]), read_model(files[CONFIG], files[MODEL])
+    how = f"{config['loops']:,} passes of the block" if config["loops"] > 1 else "one pass of the block"
+    return claim(automaton, config["input"]["tokens"] - 1, how, config["dtype"])
 
 
-def written_meaning(automaton: Any, rows: int) -> Meaning:
-    """Rows from T + 1 on hold a state and look at a symbol or `end`; the tokens are symbols, `end`, and states."""
-    states, kinds = range(len(automaton.states)), (*range(len(automaton.symbols)), END)
-    tokens = (*(("read", kind) for kind in kinds), *(("state", q) for q in states))
-    rejected = len(automaton.states)
-
-    def written(q: int, kind: object) -> int:
-        return rejected + (q >= automaton.rejecting) if kind == END else automaton.following[kind][q]
-
-    cells = {
-        "row": Cell(tuple(range(rows)), ("row",), lambda row: row),
-        "token": Cell(tokens, ("state",), lambda q: ("state", q)),
-        "read": Cell(tokens, ("kind",), lambda kind: ("read", kind)),
-        "written": Cell(tuple(range(rejected + 2)), ("state", "kind"), written),
-    }
-    bases = {"row": tuple(range(rows)), "state": tuple(states), "kind": kinds}
-    return Meaning(bases, cells, (), {"to read": Link(lambda row: row - rows // 2, {"token": "read"})})
+def find(files: Files) -> Finding:
+    """Why the claim holds, with the smallest margin and what it was found over; raises `Refused` or `BadInput`."""
+    return finding(prove(Automaton.from_text(files[AUTOMATON]), *read_model(files[CONFIG], files[MODEL])))
 
 
-def written_automaton(automaton: Any, config: dict[str, Any], tensors: Mapping[str, Tensor]) -> Walk:
-    """The walk of a proof: every row that holds a state reads out the token that is to be written next."""
-    states, kinds, rows = len(automaton.states), len(automaton.symbols) + 1, config["input"]["tokens"]
-    if rows < 2 or rows % 2:
-        raise Refused("a chain of thought has room for a prompt and as many states")
-    meaning = written_meaning(automaton, rows)
-    outputs, tokens = meaning.cell("written").domain, meaning.cell("token").domain
-    first = states + kinds
-    walk = Walk(config, tensors, meaning)
-    walk.require_decoder()
-    steps = [
-        Step(unit_vectors("read", tokens, first + len(outputs), tokens[:kinds]), ("to read",)),
-        Step(unit_vectors("written", outputs, first, outputs)),
-    ]
-    contents = walk.passed(walk.embedding(), steps, range(rows // 2, rows))
-    walk.require_outputs(contents, [*unit_vectors("written", outputs, 0, outputs).values()], meaning)
-    return walk
+def prove(automaton: Automaton, config: dict[str, Any], tensors: Mapping[str, Tensor]) -> Report:
+    """Check that the stored block is the automaton; raises `Refused` with the reason when it is not."""
+    walk = looped_walk(automaton, config, tensors)
+    return report_of(automaton, config["input"]["tokens"] - 1, walk)

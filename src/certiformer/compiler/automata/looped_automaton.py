@@ -1,5 +1,14 @@
 """One causal block, applied T times, is a finite automaton on words of up to T symbols: exactly, for every word.
 
+The looped form: one block, applied as often as a word may have symbols. The stream of a token is laid out as
+
+    state (Q) | symbol (A) | first | arrival (Q) | own code (B) | code of the row before (B)
+
+for Q states and A symbols. Row 0 is the token that begins a word: it holds the start state and the flag `first`; the
+symbols follow. The head of a row brings the state of the row before it into `arrival`, and for every pair of a state
+and a symbol two hidden units turn it into the next state: 2 Q A + 2 Q units with those that empty arrival and old
+state. After k passes the rows 0 to k hold their states, for good.
+
 Statement
     Let a complete deterministic automaton with Q states and A symbols be given by its table. A word a_1, ..., a_L with
     L <= T is fed as the token that begins a word, on row 0, and its symbols, on rows 1 to L. Suppose the stored block
@@ -17,7 +26,7 @@ Differs from the source in
     length. Hidden units turn what the softmax leaks into exact bits; the claim is checked from the stored weights.
 
 Proof
-    By the rule of situations (`kernel.situations`), with the meaning and the plan of `kernel.situations.automata`: before
+    By the rule of situations, with the meaning and the plan of its module of this name (`kernel.situations`): before
     pass k + 1 row 0 holds the start state and its flag, rows 1 to k a symbol and their state, later rows a symbol only.
 
     *Arrivals.* Every row looks at row max(i - 1, 0), a row that the causal mask shows, and gets the state of that row, if
@@ -55,19 +64,16 @@ Tests
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+import numpy as np
 
-from certiformer.axioms.automaton_report import NOT_CLAIMED as NOT_CLAIMED
-from certiformer.axioms.automaton_report import Report, claim, finding, report_of
-from certiformer.kernel.computation import Files, Finding
-from certiformer.kernel.files import AUTOMATON, CONFIG, MODEL
+from certiformer.compiler.automata.parts import SHARPNESS, Tensors, Units, attention, bits_of, head, signs
+from certiformer.compiler.tensors import require_room
+from certiformer.errors import BadInput
 from certiformer.kernel.meanings.automaton import Automaton
-from certiformer.kernel.situations.automata import looped_automaton
-from certiformer.kernel.weights import Tensor, read_model
+from certiformer.model.config import Block, Code, Config, FeedForward, Input, Readout
 
 THEOREM = {
-    "id": "axioms.looped_automaton",
+    "id": "compiler.automata.looped_automaton",
     "title": "One looped block is a finite automaton, exactly, for every word up to the length it was made for.",
     "kind": "exact",
     "sources": (
@@ -84,20 +90,54 @@ THEOREM = {
     "uses": (),
 }
 
-
-def sentence(files: Files) -> str:
-    """The claim in one plain sentence."""
-    automaton, (config, _) = Automaton.from_text(files[AUTOMATON]), read_model(files[CONFIG], files[MODEL])
-    how = f"{config['loops']:,} passes of the block" if config["loops"] > 1 else "one pass of the block"
-    return claim(automaton, config["input"]["tokens"] - 1, how, config["dtype"])
+MAX_LENGTH = 1_000  # as many passes as the checker follows
 
 
-def find(files: Files) -> Finding:
-    """Why the claim holds, with the smallest margin and what it was found over; raises `Refused` or `BadInput`."""
-    return finding(prove(Automaton.from_text(files[AUTOMATON]), *read_model(files[CONFIG], files[MODEL])))
-
-
-def prove(automaton: Automaton, config: dict[str, Any], tensors: Mapping[str, Tensor]) -> Report:
-    """Check that the stored block is the automaton; raises `Refused` with the reason when it is not."""
-    walk = looped_automaton(automaton, config, tensors)
-    return report_of(automaton, config["input"]["tokens"] - 1, walk)
+def looped_automaton(automaton: Automaton, length: int, dtype: str) -> tuple[Config, Tensors]:
+    """The transformer that reads words of up to `length` symbols in `length` passes."""
+    if length > MAX_LENGTH:
+        raise BadInput(
+            f"the looped form reads words of up to {MAX_LENGTH:,} symbols, not {length:,}; take chain-of-thought or"
+            " log-depth"
+        )
+    states, symbols, rows = len(automaton.states), len(automaton.symbols), length + 1
+    first, bits = states + symbols, bits_of(rows)
+    arrival = first + 1
+    own = slice(arrival + states, arrival + states + bits)
+    width = own.stop + bits
+    units = Units()
+    for a, following in enumerate(automaton.following):
+        others = [states + b for b in range(symbols) if b != a] + [first]
+        for q, after in enumerate(following):
+            units.step(arrival + q, others, 1, after)
+    for q in range(states):
+        units.clear(arrival + q)
+        units.clear(q, unless=first)
+    config = Config(
+        Input("ids", tokens=rows, vocabulary=symbols + 1),
+        width=width,
+        outputs=states + 1,
+        readout=Readout("all"),
+        code=Code("table"),
+        blocks=(Block(attention(bits, states), FeedForward(len(units))),),
+        loops=length,
+        dtype=dtype,
+    )
+    require_room(config, "take an automaton with fewer states or symbols")
+    embed, codes, read = np.zeros((symbols + 1, width)), np.zeros((rows, width)), np.zeros((width, states + 1))
+    embed[range(symbols), range(states, first)] = 1.0
+    embed[symbols, [automaton.first, first]] = 1.0
+    numbers = np.arange(rows)
+    codes[:, own] = signs(numbers, bits)
+    codes[:, own.stop :] = signs(np.maximum(numbers - 1, 0), bits)
+    read[range(states), range(states)] = 1.0
+    read[automaton.rejecting : states, states] = 1.0
+    query = {(own.stop + b, b): SHARPNESS for b in range(bits)}
+    return config, {
+        "embed.weight": embed,
+        "code.table": codes,
+        **head(width, query, own, [(q, arrival + q) for q in range(states)]),
+        **units.tensors(0, width),
+        "readout.weight": read,
+        "readout.bias": np.zeros(states + 1),
+    }

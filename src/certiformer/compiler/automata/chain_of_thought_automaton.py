@@ -1,5 +1,15 @@
 """A decoder with one block runs a finite automaton by writing down one state for every symbol: exactly, for every word.
 
+The chain-of-thought form: a causal decoder with one block writes down one state for every symbol, then the answer.
+For words of up to T symbols the prompt is the word, filled up to T + 1 tokens with the token `end`, and then the
+start state. So row T + 1 + t, which holds the state after t symbols, finds the next symbol (or `end`) on row t at
+every length of the word. The decoder writes the states after 1, 2, ... symbols, one token each, and on meeting `end`
+the answer. The stream of a token is laid out as
+
+    state (Q) | symbol or end (A + 1) | next (Q + 2) | arrival (A + 1) | own code (B) | code of the row to look at (B)
+
+where `next` is a state, or `rejected`, or `accepted`: 2 Q (A + 1) hidden units.
+
 Statement
     Let a complete deterministic automaton with Q states and A symbols be given by its table. For a word a_1, ..., a_L
     with L <= T the prompt is the word on rows 0 to L - 1, the token `end` on rows L to T, and the start state on row T
@@ -18,7 +28,7 @@ Differs from the source in
     weights.
 
 Proof
-    By the rule of situations (`kernel.situations`), with the meaning and the plan of `kernel.situations.automata`.
+    By the rule of situations, with the meaning and the plan of its module of this name (`kernel.situations`).
 
     *Arrivals.* Row T + 1 + t, 0 <= t <= T, looks at row t, which the causal mask shows, and gets its symbol (or `end`) in
     a slot: an interval around 1, the other slots in one around 0.
@@ -57,19 +67,15 @@ Tests
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+import numpy as np
 
-from certiformer.axioms.automaton_report import NOT_CLAIMED as NOT_CLAIMED
-from certiformer.axioms.automaton_report import Report, claim, finding, report_of
-from certiformer.kernel.computation import Files, Finding
-from certiformer.kernel.files import AUTOMATON, CONFIG, MODEL
+from certiformer.compiler.automata.parts import SHARPNESS, Tensors, Units, attention, bits_of, head, signs
+from certiformer.compiler.tensors import require_room
 from certiformer.kernel.meanings.automaton import Automaton
-from certiformer.kernel.situations.automata import written_automaton
-from certiformer.kernel.weights import Tensor, read_model
+from certiformer.model.config import Block, Code, Config, FeedForward, Input, Readout
 
 THEOREM = {
-    "id": "axioms.chain_of_thought_automaton",
+    "id": "compiler.automata.chain_of_thought_automaton",
     "title": "A one-block decoder runs a finite automaton in one written state per symbol, exactly, for every word.",
     "kind": "exact",
     "sources": (
@@ -86,18 +92,43 @@ THEOREM = {
 }
 
 
-def sentence(files: Files) -> str:
-    """The claim in one plain sentence."""
-    automaton, (config, _) = Automaton.from_text(files[AUTOMATON]), read_model(files[CONFIG], files[MODEL])
-    return claim(automaton, config["input"]["tokens"] // 2 - 1, "the tokens that the decoder writes", config["dtype"])
-
-
-def find(files: Files) -> Finding:
-    """Why the claim holds, with the smallest margin and what it was found over; raises `Refused` or `BadInput`."""
-    return finding(prove(Automaton.from_text(files[AUTOMATON]), *read_model(files[CONFIG], files[MODEL])))
-
-
-def prove(automaton: Automaton, config: dict[str, Any], tensors: Mapping[str, Tensor]) -> Report:
-    """Check that the stored decoder is the automaton; raises `Refused` with the reason when it is not."""
-    walk = written_automaton(automaton, config, tensors)
-    return report_of(automaton, config["input"]["tokens"] // 2 - 1, walk)
+def chain_of_thought_automaton(automaton: Automaton, length: int, dtype: str) -> tuple[Config, Tensors]:
+    """The decoder that reads words of up to `length` symbols; its tokens are symbols, `end`, and states."""
+    states, kinds, rows = len(automaton.states), len(automaton.symbols) + 1, 2 * length + 2
+    bits, outputs = bits_of(rows), states + 2
+    following = states + kinds
+    arrival = following + outputs
+    own = slice(arrival + kinds, arrival + kinds + bits)
+    width = own.stop + bits
+    units = Units()
+    answers = tuple(states + (q >= automaton.rejecting) for q in range(states))
+    for kind, after in enumerate((*automaton.following, answers)):
+        for q in range(states):
+            units.step(arrival + kind, [p for p in range(states) if p != q], 1, following + after[q])
+    config = Config(
+        Input("ids", tokens=rows, vocabulary=kinds + states),
+        width=width,
+        outputs=outputs,
+        readout=Readout("all"),
+        code=Code("table"),
+        blocks=(Block(attention(bits, kinds), FeedForward(len(units))),),
+        dtype=dtype,
+    )
+    require_room(config, "take an automaton with fewer states or symbols, or a smaller --length")
+    embed, codes, read = np.zeros((kinds + states, width)), np.zeros((rows, width)), np.zeros((width, outputs))
+    embed[range(kinds), range(states, following)] = 1.0
+    embed[range(kinds, kinds + states), range(states)] = 1.0
+    numbers = np.arange(rows)
+    codes[:, own] = signs(numbers, bits)
+    # What the rows of the prompt look at does not matter; they look at row 0, which every row may see.
+    codes[:, own.stop :] = signs(np.maximum(numbers - length - 1, 0), bits)
+    read[range(following, arrival), range(outputs)] = 1.0
+    query = {(own.stop + b, b): SHARPNESS for b in range(bits)}
+    return config, {
+        "embed.weight": embed,
+        "code.table": codes,
+        **head(width, query, own, [(states + a, arrival + a) for a in range(kinds)]),
+        **units.tensors(0, width),
+        "readout.weight": read,
+        "readout.bias": np.zeros(outputs),
+    }

@@ -31,7 +31,6 @@ from functools import lru_cache
 
 from flint import arb, arb_series
 
-from certiformer.axioms.profile_series import SeriesAlgebra
 from certiformer.kernel import Refused
 from certiformer.kernel.balls import HALF, ZERO, ball, power
 
@@ -77,11 +76,12 @@ def rounding(sharpness: Fraction) -> Rounding:
     rest = [2 * 2 * 4 * (v + ORDER) * (-v).exp() * (pi / kappa + HALF) ** k for k in range(ORDER + 1)]
     # Phi(2 pi m) = 0 exactly: the weights sum to one.
     omega = (ZERO, *((s + r).upper() for s, r in zip(sums[1:], rest[1:], strict=True)))
-    series, square = SeriesAlgebra(ORDER // 2), pi * pi / (kappa * kappa)
-    sine = [power(-square, i) / arb.fac_ui(2 * i + 1) for i in range(ORDER // 2 + 1)]  # in powers of z^2
-    flat = [power(HALF * HALF, i) / arb.fac_ui(2 * i + 1) for i in range(ORDER // 2 + 1)]
-    moments = [c * arb.fac_ui(2 * i) for i, c in enumerate(series.div(flat, sine))]
-    return Rounding(sharpness, kappa, tuple(moments), tuple(series.div(sine, flat)), omega)
+    size, square = ORDER // 2 + 1, pi * pi / (kappa * kappa)
+    sine = arb_series([power(-square, i) / arb.fac_ui(2 * i + 1) for i in range(size)], size)  # in powers of z^2
+    flat = arb_series([power(HALF * HALF, i) / arb.fac_ui(2 * i + 1) for i in range(size)], size)
+    generated, beta = flat / sine, sine / flat
+    moments = tuple(generated[i] * arb.fac_ui(2 * i) for i in range(size))
+    return Rounding(sharpness, kappa, moments, tuple(beta[i] for i in range(size)), omega)
 
 
 def _derivatives(kappa: arb, m: int) -> list[arb]:

@@ -9,16 +9,27 @@ configuration stays, so that the flag, once it is up, stands where it belongs.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from math import frexp
 from typing import Any
 
+from flint import arb
+
 from certiformer.kernel import Refused
+from certiformer.kernel.balls import decimal
+from certiformer.kernel.computation import Files, Finding
+from certiformer.kernel.files import CONFIG, MACHINE, MODEL
+from certiformer.kernel.meanings.machine import Machine
 from certiformer.kernel.situations.cells import Cell, Equation, Link, Meaning
-from certiformer.kernel.situations.numbers import UNIT
+from certiformer.kernel.situations.numbers import UNIT, as_ball
 from certiformer.kernel.situations.plan import EMPTIED, Held, Step, unit_vectors
 from certiformer.kernel.situations.walk import ROW, Walk
-from certiformer.kernel.weights import Tensor
+from certiformer.kernel.weights import Tensor, read_model
 
+NOT_CLAIMED = (
+    "Longer tapes: a step off the tape is not made; it raises a flag, and `run` says which cell was needed.",
+    "Whether the machine halts: the proof is about every single step.",
+)
 HERE, LEFT, RIGHT, AWAY = "here", "left", "right", "away"  # where the head stands, seen from a cell
 Ends = tuple[bool, bool]  # whether a cell is the left and the right end of the tape
 
@@ -31,7 +42,7 @@ def ends_of(cells: int) -> tuple[Ends, ...]:
 class _Window:
     """The equations of a step, for a cell and its neighbours; states and symbols are numbers."""
 
-    def __init__(self, machine: Any):
+    def __init__(self, machine: Machine):
         self.machine = machine
 
     def step(self, pair: tuple[int, int] | None) -> tuple[int, str, int] | None:
@@ -76,7 +87,7 @@ class _Window:
         return step[0], step[2] if step[1] == "S" else None
 
 
-def machine_meaning(machine: Any, cells: int) -> Meaning:
+def machine_meaning(machine: Machine, cells: int) -> Meaning:
     """All windows of all configurations with one head on a tape of so many cells."""
     window, states, symbols = _Window(machine), range(len(machine.states)), tuple(range(len(machine.symbols)))
     pairs = (None, *((state, symbol) for state in states for symbol in symbols))
@@ -116,7 +127,7 @@ def machine_meaning(machine: Any, cells: int) -> Meaning:
     return Meaning(bases, made, equations, links)
 
 
-def looped_machine(machine: Any, config: dict[str, Any], tensors: Mapping[str, Tensor]) -> Walk:
+def machine_walk(machine: Machine, config: dict[str, Any], tensors: Mapping[str, Tensor]) -> Walk:
     """The walk of a proof: one pass turns what the cells of a configuration hold into what they hold a step later."""
     states, symbols, cells = len(machine.states), len(machine.symbols), config["input"]["tokens"]
     if config["loops"] != 1:
@@ -143,3 +154,49 @@ def looped_machine(machine: Any, config: dict[str, Any], tensors: Mapping[str, T
     contents = walk.looped(before, steps, range(cells), later)
     walk.require_outputs(contents, [content("")[c] for c in range(off + 1)], meaning)
     return walk
+
+
+@dataclass(frozen=True)
+class LoopedReport:
+    """What was proved: the tape, the type of a run, the largest share of a wrong cell, how far every arrival stays from
+    the thresholds of hidden units, and how many situations of a cell were run."""
+
+    cells: int
+    dtype: str
+    leak: arb
+    margin: arb
+    situations: int
+
+
+def sentence(files: Files) -> str:
+    """The claim in one plain sentence."""
+    machine, (config, _) = Machine.from_text(files[MACHINE]), read_model(files[CONFIG], files[MODEL])
+    cells, dtype = config["input"]["tokens"], config["dtype"]
+    first = -(cells // 2)
+    return (
+        f"On the {cells:,} cells {first} to {first + cells - 1}, from every configuration with one head, any number of"
+        f" passes of the block gives exactly the configuration that the machine of {len(machine.states)} states and"
+        f" {len(machine.symbols)} symbols reaches in as many steps, in real arithmetic and in a run in {dtype}, as long"
+        " as its head stays on the tape; a step off the tape is not made and raises a flag."
+    )
+
+
+def find(files: Files) -> Finding:
+    """Why the claim holds, with the smallest margin and what it was found over; raises `Refused` or `BadInput`."""
+    report = prove_looped(Machine.from_text(files[MACHINE]), *read_model(files[CONFIG], files[MODEL]))
+    margin, leak = decimal(report.margin, up=False), decimal(report.leak, up=True)
+    power = frexp(float(report.leak.upper()))[1]  # the leak is below 2^power
+    reason = (
+        f"all {report.situations:,} situations of a cell were run through the stored weights; what arrives from a neighbour"
+        f" stays {margin} away from the thresholds, and a wrong cell gets less than 2^{power}"
+    )
+    return Finding(reason, {"cells": report.cells, "margin": margin, "leak": leak}, cases=report.situations)
+
+
+def prove_looped(machine: Machine, config: dict[str, Any], tensors: Mapping[str, Tensor]) -> LoopedReport:
+    """Check that the stored block is one step of the machine; raises `Refused` with the reason when it is not."""
+    walk = machine_walk(machine, config, tensors)
+    if walk.margin is None:
+        raise Refused("nothing of what arrives from a neighbour reaches a hidden unit")
+    margin, situations = as_ball(walk.margin).lower(), walk.meaning.tally.checked
+    return LoopedReport(config["input"]["tokens"], config["dtype"], walk.leak, margin, situations)

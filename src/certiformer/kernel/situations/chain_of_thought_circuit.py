@@ -7,25 +7,33 @@ its operands, which are not behind it. A gate of one operand looks at it twice; 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from math import frexp
 from typing import Any
 
 from flint import arb
 
 from certiformer.kernel import Refused
-from certiformer.kernel.balls import ONE, smaller
+from certiformer.kernel.balls import ONE, decimal, smaller
+from certiformer.kernel.computation import Files, Finding
+from certiformer.kernel.files import CONFIG, GATES, MODEL
+from certiformer.kernel.meanings.gates import Gates
 from certiformer.kernel.situations.cells import Cell, Equation, Link, Meaning
 from certiformer.kernel.situations.numbers import UNIT, as_ball
 from certiformer.kernel.situations.plan import Held, Step
 from certiformer.kernel.situations.walk import ROW, Walk
-from certiformer.kernel.weights import Tensor
+from certiformer.kernel.weights import Tensor, read_model
 
+NOT_CLAIMED = (
+    "That the circuit computes what its author wanted: it is compared with nothing but itself.",
+    "Sampled tokens: the token with the largest output is written.",
+)
 START = "start"
 TOKENS = (0, 1, START)
 LEFT, RIGHT, OUT, REST = 1, 2, 3, 4  # operands, what is written; then what the table of rows holds
 
 
-def circuit_meaning(circuit: Any) -> Meaning:
+def circuit_meaning(circuit: Gates) -> Meaning:
     """Every row that decides a gate, with anything as its own token and any bits as operands."""
     first, rows = len(circuit.inputs), 1 + len(circuit.places)
     deciding = dict(enumerate(circuit.gates, first))
@@ -58,7 +66,7 @@ def circuit_meaning(circuit: Any) -> Meaning:
     return Meaning(bases, cells, (equation,), links)
 
 
-def written_circuit(circuit: Any, config: dict[str, Any], tensors: Mapping[str, Tensor]) -> tuple[Walk, arb]:
+def circuit_walk(circuit: Gates, config: dict[str, Any], tensors: Mapping[str, Tensor]) -> tuple[Walk, arb]:
     """The walk of a proof, and the smallest lead of the right token over both others (1 where there is no gate)."""
     first, length = len(circuit.inputs), 1 + len(circuit.places)
     if (
@@ -91,3 +99,43 @@ def written_circuit(circuit: Any, config: dict[str, Any], tensors: Mapping[str, 
     if not lead > 0:
         raise Refused("the decoder does not write the gates of the circuit")
     return walk, lead
+
+
+@dataclass(frozen=True)
+class CircuitReport:
+    """What was proved: the smallest lead of the right token, the share of all wrong places, how many situations."""
+
+    margin: arb
+    leak: arb
+    cases: int
+
+
+def sentence(files: Files) -> str:
+    """The claim in one plain sentence."""
+    circuit, (config, _) = Gates.from_text(files[GATES]), read_model(files[CONFIG], files[MODEL])
+    count, gates, outputs = len(circuit.inputs), len(circuit.gates), len(circuit.outputs)
+    inputs = f"For each of the 2^{count} inputs" if count else "Without any input"
+    written = "the value of the one gate" if gates == 1 else f"the values of the {gates:,} gates in order"
+    return (
+        f"{inputs} the decoder writes {written}, in real arithmetic and in a run in {config['dtype']}, and so the"
+        f" {outputs:,} output{'s' * (outputs > 1)} of the circuit."
+    )
+
+
+def find(files: Files) -> Finding:
+    """Why the claim holds, with the smallest margin; raises `Refused` or `BadInput`."""
+    circuit = Gates.from_text(files[GATES])
+    report = prove_circuit(circuit, *read_model(files[CONFIG], files[MODEL]))
+    margin, leak, cases = decimal(report.margin, up=False), decimal(report.leak, up=True), report.cases
+    reason = (
+        f"every lookup of the {len(circuit.gates):,} gates finds its operand, all wrong places together get less than"
+        f" 2^{frexp(float(report.leak.upper()))[1]}, and in all {cases:,} cases the right token leads by at least {margin}"
+    )
+    sizes = {"inputs": len(circuit.inputs), "gates": len(circuit.gates), "margin": margin, "leak": leak}
+    return Finding(reason, sizes, cases=cases)
+
+
+def prove_circuit(circuit: Gates, config: dict[str, Any], tensors: Mapping[str, Tensor]) -> CircuitReport:
+    """Check that the stored decoder writes the gates of the circuit; raises `Refused` with the reason when it does not."""
+    walk, lead = circuit_walk(circuit, config, tensors)
+    return CircuitReport(lead, walk.leak * (config["input"]["tokens"] - 1), walk.meaning.tally.checked)

@@ -3,9 +3,9 @@
 Statement
     Let f(x) = l . x + sum_r g_r(p_r . x) on a box, and let every ridge have J pieces of length h, steepness kappa/h,
     extra knots left and right, a slope a (for each output that has the ridge), and values w as in
-    `rules.sigmoid_knots`, realised by one head a knot with
+    `construct.sigmoid_knots`, realised by one head a knot with
     score gamma (p . x - middle) on the data token, 0 on a sink, value 1 and 0. With u = g - a s, U_k = sup |u^(k)| over
-    the range of the ridge, and mu_k, omega_k, beta_i those of rounding with logistic noise (`rules.logistic_rounding`)
+    the range of the ridge, and mu_k, omega_k, beta_i those of rounding with logistic noise (`construct.logistic_rounding`)
     the ridge contributes to |T - f| at most
 
         order 2p:  sum_{m=1}^{2p-1} h^m U_m sum_{0<=2i<m} |beta_i| omega_{m-2i}/(m-2i)!
@@ -44,41 +44,38 @@ Proof
 Assumptions
     ridges (**checked**): every output is, as written, a sum of functions of one linear expression each.
     smooth (**checked**): profiles have eight derivatives (order 1: are Lipschitz), enclosed on a partition of their range.
-    form (**checked**): the transformer is a sum of two-token softmax heads; its distance to the ideal heads is charged.
 
 Certified
-    sup |T - f| <= bound for the real-number function T of the exact stored weights.
+    `apriori` bounds what a ridge contributes for ideal heads, before they are built. A transformer that was built is
+    proved afterwards, by rule *split* and boxes along each direction, from its stored weights.
 
 Not certified
-    Anything outside the box; the rounding of a floating-point run of T.
+    The rounding of the ideal weights to floats, before that proof is made.
 
 Example
     >>> from fractions import Fraction
     >>> from certiformer.kernel.balls import working_precision
-    >>> from certiformer.axioms.logistic_rounding import rounding
+    >>> from certiformer.construct.logistic_rounding import rounding
     >>> working_precision()
     >>> constants = rounding(Fraction(2))
     >>> f"{float(constants.omega[1]):.2e} {float(constants.moments[1]):.3f}"
     '3.25e-04 0.906'
 
 Tests
-    tests/theorems/test_sigmoid_heads.py
+    tests/theorems/test_sigmoid_bound.py
 """
 
 from __future__ import annotations
 
 from flint import arb
 
-from certiformer.axioms.logistic_rounding import Rounding, rounding
-from certiformer.axioms.sigmoid_knots import MAX_PARTS, Ideal, Knots, ProfileBounds, ideal_heads, ridge_sum
+from certiformer.construct.logistic_rounding import Rounding, rounding
+from certiformer.construct.sigmoid_knots import Knots, ProfileBounds
 from certiformer.kernel import Refused
-from certiformer.kernel.balls import HALF, ONE, ZERO, BallDomain, ball, larger, largest, power, smaller
-from certiformer.kernel.certificate import Theorem as TheoremNode
-from certiformer.kernel.layers import Head, Prototypes
-from certiformer.kernel.problem import Problem, ProgramFunction
+from certiformer.kernel.balls import HALF, ZERO, ball, larger, power, smaller
 
 THEOREM = {
-    "id": "axioms.sigmoid_heads",
+    "id": "construct.sigmoid_bound",
     "title": "Soft sigmoid heads on a lattice of knots reproduce sums of smooth ridge functions to any even order up to 8.",
     "kind": "upper bound",
     "sources": ("vaswani2017",),
@@ -86,7 +83,6 @@ THEOREM = {
     "assumptions": (
         ("ridges", "every output is written as a sum of functions of one linear expression", "checked"),
         ("smooth", "the profiles have eight derivatives (order 1: are Lipschitz), enclosed", "checked"),
-        ("form", "the transformer is a sum of two-token heads; its distance to the ideal is charged", "checked"),
     ),
     "uses": (),
 }
@@ -129,67 +125,3 @@ def clipped(cut: Knots, output: int, bounds: ProfileBounds, side: int, noise: Ro
         ]
         total = total + size * power(h, m) * sum(steps, ZERO)
     return total.upper()
-
-
-def check(node: TheoremNode, problem: Problem) -> arb:
-    """The proved bound of a theorem node, hypotheses checked, distance to the ideal weights charged."""
-    if not isinstance(problem.right, ProgramFunction):
-        raise Refused("the theorem needs a target program on its right-hand side")
-    if not isinstance(problem.left, Prototypes) or any(len(head.offsets) != 2 for head in problem.left.heads):
-        raise Refused("the transformer is not a sum of heads over one data token and one sink, as the theorem requires")
-    domain = problem.domain
-    linear, ridges = ridge_sum(problem.right.program)
-    listed, parts = node.parameters.get("ridges"), node.parameters.get("partition")
-    if not isinstance(listed, list) or len(listed) != len(ridges):
-        raise Refused("the parameters of the theorem node do not list the ridges of the target")
-    if type(parts) is not int or not 1 <= parts <= MAX_PARTS:
-        raise Refused("the parameters of the theorem node have no partition of the range of the ridges")
-    knots = [Knots.from_parameters(data, len(linear)) for data in listed]
-    if sum(cut.heads for cut in knots) > len(problem.left.heads):
-        raise Refused("the transformer has fewer heads than the theorem speaks of")
-    totals = charge(problem.left, ideal_heads(linear, ridges, knots, domain), domain)
-    for ridge, cut in zip(ridges, knots, strict=True):
-        for o, profile in enumerate(ridge.profiles):
-            if profile is not None:
-                bounds = ProfileBounds(profile, *ridge.ends(domain), parts)
-                totals[o] = (totals[o] + apriori(cut, o, bounds)).upper()
-    return largest(totals)
-
-
-def as_sigmoid(head: Head) -> tuple[list[arb], arb, list[arb], list[arb]]:
-    """A two-token head as constant + coefficient * sigmoid(weight . x + bias): (weight, bias, coefficient, constant)."""
-    weight = [a - b for a, b in zip(head.slopes[1], head.slopes[0], strict=True)]
-    coefficient = [a - b for a, b in zip(head.values[1], head.values[0], strict=True)]
-    return weight, head.offsets[1] - head.offsets[0], coefficient, list(head.values[0])
-
-
-def charge(left: Prototypes, ideal: Ideal, domain: BallDomain) -> list[arb]:
-    """Upper bounds, one an output, of |stored transformer - ideal heads| over the domain.
-
-    A sigmoid lies between 0 and 1 and is 1/4-Lipschitz: coefficients count in full, scores a quarter times the ideal
-    coefficient. A stored head without an ideal one counts with its whole coefficient.
-    """
-    box = domain.box(((0, 0),) * domain.dimension)
-
-    def largest_affine(slope: list[arb], constant: arb) -> arb:
-        reach = ZERO
-        for a, c, r in zip(slope, box.centre, box.radius, strict=True):
-            constant, reach = constant + a * c, reach + abs(a) * r
-        return (abs(constant) + reach).upper()
-
-    constants = [b - c for b, c in zip(left.bias, ideal.constant, strict=True)]
-    totals = list(left.slack)
-    for h, head in enumerate(left.heads):
-        weight, bias, coefficient, constant = as_sigmoid(head)
-        constants = [a + b for a, b in zip(constants, constant, strict=True)]
-        if h >= len(ideal.bias):
-            totals = [(t + abs(c)).upper() for t, c in zip(totals, coefficient, strict=True)]
-            continue
-        gap = [a - b for a, b in zip(weight, ideal.weights[h], strict=True)]
-        moved = smaller((largest_affine(gap, bias - ideal.bias[h]) / 4).upper(), ONE)
-        for o, wanted in enumerate(ideal.coefficients[h]):
-            totals[o] = (totals[o] + abs(coefficient[o] - wanted) + abs(wanted) * moved).upper()
-    for o in range(left.outputs):
-        slope = [left.weight[i][o] - ideal.slope[i][o] for i in range(left.dimension)]
-        totals[o] = (totals[o] + largest_affine(slope, constants[o])).upper()
-    return totals
