@@ -88,3 +88,37 @@ def test_an_identity_of_a_node_with_equal_values_is_refused() -> None:
     for _ in range(2):  # the second time, too
         with pytest.raises(Refused, match="the same number"):
             variables.named(node, 1)
+
+
+def swapped(values: list) -> list:
+    return [values[1], values[0], *values[2:]]
+
+
+@pytest.mark.parametrize("kind", ["tokens", "indices"])
+def test_the_list_of_tokens_is_that_of_ids_and_the_list_of_indices_that_of_positions(kind: str) -> None:
+    """A place in these lists is read as an id or a position: with another order every letter would mean its neighbour."""
+    honest = built_from(compile_program(tokens if kind == "tokens" else indices, VOCAB, 3, dtype="float64"))
+    assert honest.prove()
+
+    def other_vocabulary(data: dict) -> None:
+        data["vocab"] = swapped(data["vocab"])
+
+    def other_lists(data: dict) -> None:
+        (node,) = (node for node in data["nodes"] if node["kind"] == kind)
+        first, last = node["values"].pop("integers", (0, 2))
+        listed = node["values"].setdefault("list", [*range(first, last + 1)])
+        node["values"]["list"] = swapped(listed)
+
+    def longer_list(data: dict) -> None:
+        other_lists(data)
+        (node,) = (node for node in data["nodes"] if node["kind"] == kind)
+        node["values"]["list"] = [*swapped(node["values"]["list"]), "more"]
+
+    def widened(data: dict) -> None:
+        (node,) = (node for node in data["nodes"] if node["kind"] == kind)
+        node["values"] = {"span": ["-1", "2"], "largest_denominator": 1, "undefined": False}
+
+    forgeries = [other_lists, longer_list] + ([other_vocabulary] if kind == "tokens" else [widened])
+    for change in forgeries:
+        with pytest.raises(Refused, match="by their ids, or the indices by their positions"):
+            honest.with_program(change).prove()
