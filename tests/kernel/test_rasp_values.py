@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from certiformer.compiler.driver import compile_program
-from certiformer.kernel.meanings.rasp import settled
+from certiformer.kernel.meanings.rasp import read_program, settled
 from certiformer.kernel.refusal import Refused
 from certiformer.kernel.situations.rasp.circuit import Identity
+from certiformer.kernel.situations.rasp.closure import proved_facts
 from certiformer.kernel.situations.rasp.domains import Domains
 from certiformer.kernel.situations.rasp.evaluation import Contradiction
 from certiformer.kernel.situations.rasp.identities import verify_identities
@@ -17,7 +18,7 @@ from certiformer.rasp.graph import Table
 from certiformer.rasp.graph_builder import GraphBuilder
 from certiformer.rasp.selectors import Comparison
 from certiformer.rasp.value import identity
-from kernel.compiled_programs import Built, built_from, variables_of
+from kernel.compiled_programs import Built, built_from, canonical, variables_of
 
 VOCAB = ("a", "b", "c")
 
@@ -122,3 +123,26 @@ def test_the_list_of_tokens_is_that_of_ids_and_the_list_of_indices_that_of_posit
     for change in forgeries:
         with pytest.raises(Refused, match="by their ids, or the indices by their positions"):
             honest.with_program(change).prove()
+
+
+@pytest.mark.parametrize("symbol", ["or", "and"])
+def test_the_constant_beside_a_long_list_is_a_value_as_well(symbol: str) -> None:
+    """`x or "none"` is "none" where x is 0: the list of x alone is not enough, however long it is."""
+    node = {"kind": "map", "inputs": [1], "name": "", "numerical": False}
+    long = {"integers": [0, 60_000], "undefined": False}
+    both = {**node, "operation": {"with": symbol, "constant": 60_001, "first": False}}
+    data = {
+        "format": "certiformer-program-1",
+        "length": 3,
+        "nodes": [
+            {"kind": "indices", "name": "", "numerical": False, "values": {"integers": [0, 2], "undefined": False}},
+            {**node, "inputs": [0], "operation": {"affine": [1], "offset": 0}, "values": long},
+            {**both, "values": {**long, "integers": [0, 60_001]}},
+        ],
+        "output": 2,
+        "vocab": ["a"],
+    }
+    assert proved_facts(read_program(canonical(data)), ())
+    data["nodes"][2]["values"] = long
+    with pytest.raises(Refused, match="may take other values"):
+        proved_facts(read_program(canonical(data)), ())

@@ -228,7 +228,8 @@ class _Closure:
             if count <= MOST_ARGUMENTS:
                 return [[self.program.mapped(node, arguments) for arguments in product(*lists)]]
             if isinstance(node.function, Operator) and node.function.symbol in ("and", "or"):
-                return [*lists]  # either of the two is the result
+                constant = [[node.function.constant]] if node.function.arguments == 1 else []
+                return [*lists, *constant]  # either of the two is the result
         return [self._by_bounds([self._bounds(values) for values in inputs])]
 
     def _bounds(self, values: Values) -> Span:
