@@ -26,7 +26,7 @@ from certiformer.kernel.workers import send_files
 from certiformer.model import Attention, Block, Config, FeedForward, Heads, Input, Readout, Transformer
 from certiformer.target import parse_formula
 from certiformer.target.floating import as_jax
-from negative.forge import Run, boxes_run, grid_model, judged, reseal, sum_run, target_of, theorem_run, uniform_tree
+from negative.forge import Run, boxes_run, grid_model, judged, reseal, split_run, target_of, theorem_run, uniform_tree
 
 SOURCE = Path(certiformer.__file__).parents[1]
 
@@ -45,7 +45,7 @@ def test_an_accepted_theorem_says_everything(tmp_path):
     "run",
     [
         lambda: boxes_run("sin(x1)", "[0,2*pi]", "0.1", 3, 5),
-        lambda: sum_run("sin(x1)+sin(x2)", "[0,2*pi]^2", "0.2", 3, 5),
+        lambda: split_run("sin(x1)+sin(x2)", "[0,2*pi]^2", "0.2", 3, 5),
         lambda: theorem_run("abs(x1 - 0.3)", "[0,1]", "0.05"),
         lambda: theorem_run("[x1*x2, x1 - x2]", "[0,1]^2", "0.2"),
     ],
