@@ -277,12 +277,12 @@ def test_a_folder_is_limited_as_a_whole(folder, monkeypatch):
 # --- small files that ask for a large computation ---------------------------------------------------------------------
 
 
-def zero_network(width: int) -> dict[str, bytes]:
-    """The configuration and weights of a transformer of so many variables that is zero."""
-    config = {
-        "format": FORMAT, "dtype": "float64", "input": {"kind": "continuous", "tokens": 1, "width": width}, "width": 1,
+def zero_network(inputs: int, **changes: object) -> dict[str, bytes]:
+    """The configuration and weights of a transformer that is zero."""
+    config: dict = {
+        "format": FORMAT, "dtype": "float64", "input": {"kind": "continuous", "tokens": 1, "width": inputs}, "width": 1,
         "registers": 0, "code": {"kind": "none"}, "blocks": [], "loops": 1,
-        "readout": {"kind": "token", "token": 0}, "outputs": 1,
+        "readout": {"kind": "token", "token": 0}, "outputs": 1, **changes,
     }  # fmt: skip
     header, end = {}, 0
     for name, shape in expected_shapes(config).items():
@@ -292,13 +292,18 @@ def zero_network(width: int) -> dict[str, bytes]:
     return {"config": canonical(config), "model": struct.pack("<Q", len(text)) + text + bytes(end)}
 
 
-def claim_on_unit_box(folder: Path, inputs: int, nodes: list, proof: dict) -> Path:
+def claim_on_unit_box(folder: Path, inputs: int, nodes: list, proof: dict, **changes: object) -> Path:
     """The folder with the claim that the last node is within 2 of zero."""
     program = {"inputs": inputs, "nodes": nodes, "outputs": [len(nodes) - 1]}
     target = {"format": "certiformer-target-2", "norm": "max", "source": "", "program": program}
     target["domain"] = [["0", "1"]] * inputs
     return reseal(
-        folder, target=canonical(target), leaves=b"\xff", raw_proof=proof, epsilon="2", **zero_network(inputs)
+        folder,
+        target=canonical(target),
+        leaves=b"\xff",
+        raw_proof=proof,
+        epsilon="2",
+        **zero_network(inputs, **changes),
     )
 
 
@@ -340,3 +345,28 @@ def test_a_normal_form_that_would_fill_the_memory_is_not_made(folder, nodes):
     small = claim_on_unit_box(folder, 1, [["var", 0]], split)
     assert "needs blocks" in refusal(small)  # the control: the comparison before that succeeds
     assert "too large to be compared" in refusal(claim_on_unit_box(folder, 1, nodes(), split))
+
+
+@pytest.mark.parametrize("width", [1_000, 1_000_000])
+def test_wide_arrays_that_would_fill_the_memory_are_not_made(folder, width):
+    tokens = {"kind": "continuous", "tokens": 64, "width": 1}
+    claim = claim_on_unit_box(folder, 64, [["var", 0]], boxes("2", 0), input=tokens, width=width)
+    if width > 1_000:
+        assert "too large to be computed" in refusal(claim)
+    else:
+        assert limited_check(claim).returncode == 0  # the control
+
+
+@pytest.mark.parametrize("letters", [10, 10_000])
+def test_a_row_that_would_fill_the_memory_is_not_made(folder, letters):
+    count = 2_000 if letters > 10 else 3
+    names = {"input": {"kind": "ids", "tokens": count, "vocabulary": letters}, "outputs": letters}
+    network = zero_network(1, readout={"kind": "all"}, **names)
+    target = {"format": "certiformer-sort-1", "norm": "max", "source": "", "alphabet": letters, "tokens": count}
+    witness = {"point": ["0"] * count, "output": 0, "error": "3/4"}
+    claim = reseal(folder, target=canonical(target), leaves=b"", epsilon="1/2", witness=witness, lower="3/4", **network)
+    refuted = reseal(claim, outcome="refuted", raw_proof=None, upper=None)
+    if letters > 10:
+        assert "too large to be computed" in refusal(refuted)
+    else:
+        assert json.loads(limited_check(refuted).stdout)["outcome"] == "refuted"  # the control

@@ -332,6 +332,7 @@ def as_prototypes(network: Network) -> Prototypes | None:
     program, dimension = network.program, network.dimension
     if network.config["readout"]["kind"] == "register" or not all(map(_is_analytic, program.nodes)):
         return None
+    network.require_room(1 + dimension)
     reading = read_layer(program, Box((ZERO,) * dimension, (ONE,) * dimension))
     forms = [reading.affine, *(mix.arguments for mix in reading.mixes)]
     if not reading.mixes or not all(is_zero(form.rem) for form in forms):

@@ -234,6 +234,7 @@ class FiniteProblem:
 
     def error_lower(self, point: Row, output: int) -> arb:
         """A lower bound of the error of one output at a point, which must be a row."""
+        self.network.require_room(1)  # a row of a sequence map has as many numbers as the outputs
         wanted = self.target.find(point)
         if wanted is None:
             raise Refused("the recorded witness is not a row of the claim")

@@ -170,6 +170,7 @@ def _from_block(network: Network, output: int, box: Box) -> UnitSum:
     config = network.config
     if not config["blocks"] or config["loops"] != 1 or any(block["norm"] for block in config["blocks"]):
         raise Refused("the rule split needs blocks without layer norm, applied once")
+    network.require_room(1 + box.dimension)
     reading = read_layer(network.program, box)
     row, column = divmod(output, reading.affine.shape[1])
     # A head that writes nothing into this output is no part of it.
