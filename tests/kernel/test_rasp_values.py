@@ -146,3 +146,18 @@ def test_the_constant_beside_a_long_list_is_a_value_as_well(symbol: str) -> None
     data["nodes"][2]["values"] = long
     with pytest.raises(Refused, match="may take other values"):
         proved_facts(read_program(canonical(data)), ())
+
+
+def test_a_name_that_could_read_like_a_claim_stands_in_quotes() -> None:
+    """The reason of a proof names nodes, and anybody may name them."""
+    honest = built_from(compile_program(Map(lambda t: t, tokens), VOCAB, 3, dtype="float64"))
+    lie = 'any); and proved for "all" lengths (x'
+
+    def renamed(name: str):
+        def change(data: dict) -> None:
+            data["nodes"][data["output"]]["name"] = name
+
+        return honest.with_program(change).prove().reason
+
+    assert f'(where "{lie.replace(chr(34), "")}" is' in renamed(lie)
+    assert "(where letter_1 is" in renamed("letter_1")  # the control: a plain name stands as it is
