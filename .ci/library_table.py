@@ -50,9 +50,9 @@ def table(entries: Iterable[Entry]) -> list[str]:
     ]
     for entry in entries:
         compiled = certiformer.compile(entry.make(), entry.vocab, LENGTH, name=entry.name)
-        bill = compiled.bill
+        bill = compiled.subject.bill
         sizes = (bill.layers, bill.heads, bill.units, bill.width, bill.parameters)
-        dtype = compiled.dtype if compiled.certified else "not proved"
+        dtype = compiled.subject.dtype if compiled.certified else "not proved"
         cells = [f"`{entry.name}`", example(entry), *(f"{size:,}" for size in sizes), dtype]
         lines.append(f"| {' | '.join(cells)} |")
     return lines

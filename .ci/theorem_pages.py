@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 from certiformer.theorem import Entry, all_theorems, cite
-from certiformer.theorem.sections import INTRODUCTION, title_of
+from certiformer.theorem.registry import INTRODUCTION, title_of
 
 PAGES = Path(__file__).resolve().parent.parent / "docs" / "theorems"
 MEANING = {

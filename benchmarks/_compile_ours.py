@@ -56,7 +56,7 @@ def figures(case: Case) -> dict[str, Any]:
 
 def agreement(case: Case, made: Any, program: Any) -> dict[str, Any]:
     """How many inputs were tried through the real model, and on how many an answer was not the interpreter's."""
-    from certiformer.compiled.exhaustive import exhaust
+    from certiformer.compiler.programs.exhaustive import exhaust
     from certiformer.rasp.inputs import count_inputs
     from certiformer.rasp.interpreter import Interpreter
 
@@ -76,7 +76,7 @@ def decoded(made: Any, inputs: list[list[Any]]) -> list[list[Any]]:
     """The answers of the transformer to inputs of one length, in its own dtype."""
     import numpy as np
 
-    from certiformer.compiled.decode import Decoder
+    from certiformer.compiler.programs.decode import Decoder
     from certiformer.rasp.value import identity
 
     places = {identity(token): place for place, token in enumerate(made.vocab)}

@@ -18,7 +18,7 @@ from certiformer.construct import voronoi
 from certiformer.construct.method import Task
 from certiformer.kernel.balls import BallDomain, working_precision
 from certiformer.model import Transformer
-from certiformer.search.evidence import ROOM
+from certiformer.search.box_evidence import ROOM
 from certiformer.search.request import read_epsilon, read_target
 from certiformer.target import Target
 from certiformer.verify import Budget, FloatDomain, search

@@ -116,7 +116,7 @@ def point_of(centre: list[float], radius: list[float], e: list[float]) -> list[F
 def formula(rng: random.Random) -> str:
     """One formula on one box."""
     from certiformer.kernel.balls import Box
-    from certiformer.kernel.functions import target_forms
+    from certiformer.kernel.taylor import target_forms
     from certiformer.target import Program
 
     inputs = rng.choice((1, 1, 2, 3))
@@ -319,10 +319,10 @@ def draw_network(rng: random.Random, kinds: tuple[str, ...] = KINDS, ids: bool =
 def network(rng: random.Random) -> str:
     """One random transformer on one box; also through `as_prototypes` where the checker takes that way."""
     from certiformer.errors import BadInput
-    from certiformer.kernel.affine_softmax import as_prototypes
+    from certiformer.kernel import Refused
     from certiformer.kernel.balls import Box
-    from certiformer.kernel.network import Network
-    from certiformer.kernel.refusal import Refused
+    from certiformer.kernel.layers import as_prototypes
+    from certiformer.kernel.problem import Network
     from certiformer.kernel.weights import Tensor, check_config
 
     model = draw_prototypes(rng) if rng.random() < 0.4 else draw_network(rng)
@@ -362,8 +362,8 @@ def network(rng: random.Random) -> str:
 
 def point(rng: random.Random) -> str:
     """A random transformer, read from its bytes, at one point: the ball contains the value, and not much else."""
+    from certiformer.kernel import Refused
     from certiformer.kernel.problem import PointNetwork
-    from certiformer.kernel.refusal import Refused
     from certiformer.kernel.weights import read_model
 
     ids = rng.random() < 0.4

@@ -171,7 +171,7 @@ def exactly(name: str, a: arb) -> arb | None:
 def operations(rng: random.Random) -> str:
     """One operation on drawn forms."""
     from certiformer.kernel import taylor
-    from certiformer.kernel.functions import FormAlgebra
+    from certiformer.kernel.taylor import FormAlgebra
 
     dimension, order = rng.choice(((1, 0), (1, 1), (1, 2), (1, 3), (1, 4), (2, 1), (2, 2), (2, 3), (3, 2)))
     tab, e = taylor.table(dimension, order), draw_place(rng, dimension)
@@ -228,7 +228,7 @@ def sharp(rng: random.Random) -> str:
     """A remainder is not much larger than Taylor's: a kernel that is right and says nothing would prove nothing."""
     from certiformer.kernel import taylor
     from certiformer.kernel.balls import Box
-    from certiformer.kernel.functions import FormAlgebra
+    from certiformer.kernel.taylor import FormAlgebra
 
     order, name = rng.randint(1, 6), rng.choice([name for name in FUNCTIONS if name not in ("neg", "abs")])
     centre, radius = rng.uniform(0.4, 1.2), 2.0 ** rng.randint(-12, -4)
@@ -265,7 +265,7 @@ def coefficient(name: str, x: arb, j: int) -> arb:
 
 
 def gelu(form):
-    from certiformer.kernel.forward import gelu as kernel_gelu
+    from certiformer.kernel.arrays import gelu as kernel_gelu
 
     return kernel_gelu(form)
 
@@ -311,81 +311,81 @@ def attention(rng: random.Random) -> str:
 
 def drawn_array(rng: random.Random, tab, e: list[float], rows: int, columns: int, centre: float | None):
     """An array of drawn forms, which keeps no intervals, and what they allow."""
-    from certiformer.kernel import stream
+    from certiformer.kernel import arrays
 
     spread = rng.choice((0.0, 1e-3, 0.1, 0.5, 2.0))
     middles = [[rng.uniform(-2, 2) if centre is None else centre for _ in range(columns)] for _ in range(rows)]
     drawn = [[Drawn(rng, tab, e, middle, spread) for middle in row] for row in middles]
     for d in (d for row in drawn for d in row):
         d.form.low, d.form.high = -arb.pos_inf(), arb.pos_inf()
-    return stream.from_forms(tab, [[d.form for d in row] for row in drawn]), [[d.value for d in row] for row in drawn]
+    return arrays.from_forms(tab, [[d.form for d in row] for row in drawn]), [[d.value for d in row] for row in drawn]
 
 
 def _linear(rng: random.Random, array: Callable):
-    from certiformer.kernel import stream
+    from certiformer.kernel import arrays
 
     a, x = array(rng.randint(1, 4), rng.randint(1, 3))
     weight = [[arb(draw_number(rng, 2.0)) for _ in range(2)] for _ in x[0]]
     shift = [arb(draw_number(rng, 1.0)) for _ in range(2)] if rng.random() < 0.7 else None
     matrix = arb_mat(weight)
-    made = stream.linear(a, matrix, stream.absolute(matrix), shift)
+    made = arrays.linear(a, matrix, arrays.absolute(matrix), shift)
     with precisely():
         return made, [[v + s for v, s in zip(row, shift or [arb(0)] * 2, strict=True)] for row in product_of(x, weight)]
 
 
 def _contract(rng: random.Random, array: Callable):
-    from certiformer.kernel import stream
+    from certiformer.kernel import arrays
 
     (a, x), (b, y) = (array(rows, columns) for rows, columns in ((2, 3), (3, 2)))
-    made = stream.contract(a, b)
+    made = arrays.contract(a, b)
     with precisely():
         return made, product_of(x, y)
 
 
 def _plus(rng: random.Random, array: Callable):
-    from certiformer.kernel import stream
+    from certiformer.kernel import arrays
 
     (a, x), (b, y) = array(3, 2), array(3, 2)
-    made = stream.transpose(stream.plus(a, b))
+    made = arrays.transpose(arrays.plus(a, b))
     with precisely():
         return made, [[x[r][c] + y[r][c] for r in range(3)] for c in range(2)]
 
 
 def _relu(rng: random.Random, array: Callable):
-    from certiformer.kernel import stream
+    from certiformer.kernel import arrays
 
     a, x = array(rng.randint(1, 4), 2, rng.choice((None, 0.0)))
-    return stream.relu(a), [[v.max(arb(0)) for v in row] for row in x]
+    return arrays.relu(a), [[v.max(arb(0)) for v in row] for row in x]
 
 
 def _norm(rng: random.Random, array: Callable):
-    from certiformer.kernel import forward
+    from certiformer.kernel import arrays
 
     a, x = array(2, rng.randint(1, 3))
     epsilon, gain = rng.choice((1e-5, 0.125)), [arb(draw_number(rng, 1.0)) for _ in x[0]]
-    made = forward.normalised(a, arb(epsilon), gain, gain[::-1])
+    made = arrays.normalised(a, arb(epsilon), gain, gain[::-1])
     with precisely():
         return made, [normed(row, epsilon, gain, gain[::-1]) for row in x]
 
 
 def _mix(rng: random.Random, array: Callable):
-    from certiformer.kernel import forward
+    from certiformer.kernel import arrays
 
     b, y = array(rng.randint(1, 4), 2)
     s, (scores,) = array(1, len(y), rng.choice((0.0, None, None)))
     kind = rng.choice(("softmax", "softmax", "linear", "relu", "hard", "nearest"))
-    made = forward.mix(kind, [s.form(0, j) for j in range(len(y))], b)
+    made = arrays.mix(kind, [s.form(0, j) for j in range(len(y))], b)
     with precisely():
         return made, product_of([shares(kind, scores)], y)
 
 
 def _ties(rng: random.Random, array: Callable):
     """Scores that are equal numbers on the whole box."""
-    from certiformer.kernel import forward, taylor
+    from certiformer.kernel import arrays, taylor
 
     b, y = array(rng.randint(1, 4), 2)
     scores = [arb(rng.choice((1.0, 1.0, 0.5, 0.0))) for _ in y]
-    made = forward.mix("hard", [taylor.constant(b.table, s) for s in scores], b)
+    made = arrays.mix("hard", [taylor.constant(b.table, s) for s in scores], b)
     with precisely():
         return made, product_of([shares("hard", scores)], y)
 
@@ -435,7 +435,7 @@ def shares(kind: str, scores: list[arb]) -> list[arb]:
 
 def texts(rng: random.Random) -> str:
     """Numbers as text: rounded as the word beside them says, and read back as they were written."""
-    from certiformer.kernel import balls, numbers
+    from certiformer.kernel import balls, programs
 
     value = Fraction(
         rng.randint(-(10 ** rng.randint(0, 25)), 10 ** rng.randint(0, 25)), rng.randint(1, 10 ** rng.randint(0, 25))
@@ -444,21 +444,21 @@ def texts(rng: random.Random) -> str:
         value = Fraction(draw_number(rng, size_of(rng)))
     up = rng.random() < 0.5
     digits = rng.choice((1, 3, 9, 17))
-    shown = [numbers.decimal_text(value, up=up, digits=digits), numbers.decimal_text(value, up=up)]
-    rounded = rng.choice((numbers.rounded_text(value, up=up), *shown))
+    shown = [programs.decimal_text(value, up=up, digits=digits), programs.decimal_text(value, up=up)]
+    rounded = rng.choice((programs.rounded_text(value, up=up), *shown))
     read = Fraction(rounded)
     if (read < value) if up else (read > value):
         return f"{rounded} is on the wrong side of {value}"
     if abs(read - value) > abs(value) * Fraction(10) ** (1 - min(digits, 9)):
         return f"{rounded} is far from {value}"
-    if numbers.exact(shown[0]) != Fraction(shown[0]):
+    if programs.exact(shown[0]) != Fraction(shown[0]):
         return f"{shown[0]} is read as another number"
-    if read_exactly(numbers.exact_text(value)) != value:
-        return f"the exact text of {value} is {numbers.exact_text(value)}"
+    if read_exactly(programs.exact_text(value)) != value:
+        return f"the exact text of {value} is {programs.exact_text(value)}"
     pair = [value, value + Fraction(rng.choice((0, 1)), 7)]
-    ends = [Fraction(word) for word in numbers.range_text(pair).replace("between", "").split("and")]
+    ends = [Fraction(word) for word in programs.range_text(pair).replace("between", "").split("and")]
     if ends[0] > pair[0] or ends[-1] < pair[1]:
-        return f"{pair} is shown as {numbers.range_text(pair)}"
+        return f"{pair} is shown as {programs.range_text(pair)}"
     with rounded_to(few_bits(rng)):
         number = balls.ball(value)
         with precisely():
@@ -532,25 +532,25 @@ class Interval:
 def covers(rng: random.Random) -> str:
     """Trees cover their box; a bound that a function exceeds at a point of the box is never proved."""
     from certiformer.errors import BadInput
-    from certiformer.kernel import cover
+    from certiformer.kernel import rules
     from certiformer.kernel.balls import BallDomain
 
     dimension = rng.choice((1, 2))
     tree, low = draw_tree(rng, dimension, 4), Fraction(rng.randint(-30, 30), rng.choice((1, 3, 10)))
     ends = [(low, low + Fraction(rng.randint(1, 30), rng.choice((1, 7, 10)))) for _ in range(dimension)]
-    cells, where = list(cover.leaves(tree, dimension)), [Fraction(rng.randrange(1024), 1024) for _ in range(dimension)]
+    cells, where = list(rules.leaves(tree, dimension)), [Fraction(rng.randrange(1024), 1024) for _ in range(dimension)]
     within = [
         all(Fraction(k, 2**m) <= t < Fraction(k + 1, 2**m) for (m, k), t in zip(cell, where, strict=True))
         for cell in cells
     ]
     if sum(within) != 1 or sum(Fraction(1, 2 ** sum(m for m, _ in cell)) for cell in cells) != 1:
         return f"{sum(within)} leaves of {list(tree)} hold {where}"
-    pieces = list(cover.subtrees(tree, dimension, rng.choice((0, 1, 3, 100))))
-    if b"".join(part for _, part in pieces).count(cover.LEAF) != len(cells):
+    pieces = list(rules.subtrees(tree, dimension, rng.choice((0, 1, 3, 100))))
+    if b"".join(part for _, part in pieces).count(rules.LEAF) != len(cells):
         return f"the pieces of {list(tree)} lose leaves"
     inner = {}
-    _inner(cover, tree, cover.root(dimension), inner)
-    if cover.encode(dimension, inner) != tree:
+    _inner(cover, tree, rules.root(dimension), inner)
+    if rules.encode(dimension, inner) != tree:
         return f"{list(tree)} is encoded in another way"
     bits = few_bits(rng)
     with rounded_to(bits):
@@ -577,10 +577,10 @@ def covers(rng: random.Random) -> str:
 
 
 def _inner(cover, tree: bytes, cell, inner: dict, place: int = 0) -> int:
-    if tree[place] == cover.LEAF:
+    if tree[place] == rules.LEAF:
         return place + 1
     inner[cell] = tree[place]
-    low, high = cover.halves(cell, tree[place])
+    low, high = rules.halves(cell, tree[place])
     return _inner(cover, tree, high, inner, _inner(cover, tree, low, inner, place + 1))
 
 
@@ -595,11 +595,11 @@ SHAPES = (  # of a small function of x and its largest absolute value on [-1, 1]
 
 def _proved(rng: random.Random, tree: bytes, end: tuple[Fraction, Fraction], bits: int) -> str:
     """A function on an interval whose largest value is known: bounds above it are proved, bounds below it never."""
+    from certiformer.kernel import Refused
     from certiformer.kernel.balls import BallDomain, ball
-    from certiformer.kernel.cover import prove_piece, root
     from certiformer.kernel.problem import Problem, ProgramFunction
     from certiformer.kernel.programs import Program
-    from certiformer.kernel.refusal import Refused
+    from certiformer.kernel.rules import prove_piece, root
 
     nodes, most = rng.choice(SHAPES)
     program = Program(1, tuple(map(tuple, nodes)), (len(nodes) - 1,))

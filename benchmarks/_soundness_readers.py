@@ -22,7 +22,7 @@ OFTEN = 0.15  # of the trials leave everything right
 def refused(work: Callable[[], object], wrong: str) -> str:
     """What is wrong with the answer to a file that has `wrong` in it, or nothing if that is empty."""
     from certiformer.errors import BadInput
-    from certiformer.kernel.refusal import Refused
+    from certiformer.kernel import Refused
 
     try:
         work()
@@ -375,7 +375,7 @@ def formulas_read(rng: random.Random) -> str:
 
 def small_readers(rng: random.Random) -> str:
     """Numbers, split trees and JSON texts."""
-    from certiformer.kernel import cover, files, numbers
+    from certiformer.kernel import files, programs, rules
 
     kind = rng.choice(("number", "tree", "json", "deep tree"))
     if kind == "number":
@@ -409,18 +409,18 @@ def small_readers(rng: random.Random) -> str:
                 )
             )
         )
-        return refused(lambda: numbers.exact(text), "" if right else f"the number {text[:20]!r}")
+        return refused(lambda: programs.exact(text), "" if right else f"the number {text[:20]!r}")
     if kind == "tree":
         good = b"\x00\xff\x01\xff\xff"
         bad = rng.choice(
             (b"", b"\x00", b"\x00\xff", b"\xff\xff", good + b"\xff", good[:-1], b"\x02\xff\xff", b"\xfe\xff\xff")
         )
         right = rng.random() < OFTEN
-        return refused(lambda: list(cover.leaves(good if right else bad, 2)), "" if right else f"the tree {list(bad)}")
+        return refused(lambda: list(rules.leaves(good if right else bad, 2)), "" if right else f"the tree {list(bad)}")
     if kind == "deep tree":
         depth = rng.choice((60, 61, 61))
         tree = b"\x00" * depth + b"\xff" * (depth + 1)
-        return refused(lambda: list(cover.leaves(tree, 1)), "" if depth == 60 else "a tree that cuts an axis 61 times")
+        return refused(lambda: list(rules.leaves(tree, 1)), "" if depth == 60 else "a tree that cuts an axis 61 times")
     bad = rng.choice(
         (
             b"{",

@@ -79,7 +79,7 @@ _raised: list[str] = []
 def watch_refusals() -> None:
     """Notes where a refusal is made: the file and the function of whoever made it, and whether files are still read."""
     from certiformer.errors import BadInput
-    from certiformer.kernel.refusal import Refused
+    from certiformer.kernel import Refused
 
     def noted(self: Exception, *arguments: object) -> None:
         frame = sys._getframe(1)

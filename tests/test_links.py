@@ -13,8 +13,7 @@ import pytest
 
 from certiformer.kernel.certificate import Node, Outcome
 from certiformer.theorem import BIBLIOGRAPHY, Entry, all_theorems
-from certiformer.theorem.registry import path_of_tests
-from certiformer.theorem.sections import parse_sections, section_faults
+from certiformer.theorem.registry import parse_sections, path_of_tests, section_faults
 
 ROOT = Path(__file__).resolve().parent.parent
 LIBRARY = ROOT / "src" / "certiformer"

@@ -12,12 +12,12 @@ return an `Artifact`; `load` opens the folder of one, `check` asks the checker a
 `typing` here).
 """
 
-from certiformer._version import __version__ as __version__
 from certiformer.errors import BadInput as BadInput
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from certiformer import rasp as rasp
+    from certiformer._version import __version__ as __version__
     from certiformer.api.auditing import audit as audit
     from certiformer.api.building import build as build
     from certiformer.api.building import prove as prove
@@ -61,13 +61,14 @@ _FUNCTIONS = {
     "show": "api.folders",
     "size": "api.studies",
 }
-_CLASSES = {
+_OTHERS = {
     "Artifact": "artifact",
     "Certificate": "kernel.certificate",
     "Curve": "curves",
     "Outcome": "kernel.certificate",
     "Transformer": "model",
     "Verdict": "kernel.check",
+    "__version__": "_version",
 }
 # Packages; all but `rasp` can be called as the verb of their name.
 _PACKAGES = ("audit", "export", "rasp", "rates", "theorem", "train")
@@ -109,8 +110,8 @@ def __getattr__(name: str) -> object:
 
     if name in _PACKAGES:
         return import_module(f"certiformer.{name}")
-    if name in _CLASSES:
-        return getattr(import_module(f"certiformer.{_CLASSES[name]}"), name)
+    if name in _OTHERS:
+        return getattr(import_module(f"certiformer.{_OTHERS[name]}"), name)
     if name not in _FUNCTIONS:
         raise AttributeError(f"module 'certiformer' has no attribute {name!r}")
     from certiformer.arguments import in_python

@@ -41,7 +41,8 @@ def test_the_same_number_is_the_same_claim(agreement):
 def test_a_refusal_is_counted_and_ends_with_one(agreement, monkeypatch, capsys):
     def proved(model, target, out, seconds, **request):
         certificate = SimpleNamespace(seconds={"lower": 1.0, "search": 1.0, "check": 0.1}, reason="")
-        return SimpleNamespace(certificate=certificate, outcome=SimpleNamespace(value="proved"), leaves=b"\xff")
+        subject = SimpleNamespace(leaves=b"\xff")
+        return SimpleNamespace(certificate=certificate, outcome=SimpleNamespace(value="proved"), subject=subject)
 
     monkeypatch.setattr("certiformer.search.prove", proved)
     monkeypatch.setattr(agreement, "measured", lambda numbers, workers, seconds: map(agreement.trial, numbers))

@@ -57,7 +57,7 @@ def home(campaign, tmp_path_factory) -> Path:
 def unwatched(campaign, monkeypatch):
     """What the campaign does to classes of the kernel and of axioms is undone, so that no later test meets it."""
     from certiformer.errors import BadInput
-    from certiformer.kernel.refusal import Refused
+    from certiformer.kernel import Refused
 
     trials = campaign["trials"]
     for kind in {Refused, BadInput, *trials.classes_of_targets()}:
@@ -107,9 +107,9 @@ def test_a_small_fault_in_one_operation_is_noticed(campaign, tmp_path, monkeypat
 
 
 def test_a_reader_that_skips_a_check_is_noticed(campaign, tmp_path, monkeypatch):
-    from certiformer.kernel import weights
+    from certiformer.kernel import files
 
-    monkeypatch.setattr(weights, "_fits", lambda value, rule: True)
+    monkeypatch.setattr(files, "_fits", lambda value, rule: True)
     result = campaign["trials"].chunk("read-models", 0, 2 * TRIALS, 3, "", str(tmp_path))
     assert result.accepted > 0
 

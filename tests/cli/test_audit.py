@@ -13,7 +13,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import safetensors.numpy
 
+import certiformer
 from audit.checkpoints import bert_tensors, write_bert, write_llama
 from certiformer.audit.figures import NAMES
 from certiformer.audit.result import IDS
@@ -273,3 +275,17 @@ def test_no_force_writes_over_the_files_of_a_checkpoint(cli, bert, tmp_path):
     assert cli("audit", str(folder), "--out", "other/config.json", "--force").code == 2
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
     assert cli("audit", str(folder), "--quiet", "--out", str(folder / "audit.html"), "--force").code == 0
+
+
+@pytest.mark.parametrize("kind", ["gpt2", "llama", "phi3"])
+def test_the_exports_of_a_compiled_program_are_audited(cli, tmp_path, kind):
+    """Their ids of outputs that are no inputs have NaN throughout; a single NaN elsewhere is a gap."""
+    folder, name = tmp_path / kind, "transformer.wte.weight" if kind == "gpt2" else "model.embed_tokens.weight"
+    certiformer.compile("frac_prevs", length=4).export(kind, out=folder)
+    done = cli("audit", str(folder))
+    assert done.code == 0 and f"1 of 5 rows of {name} are NaN throughout" in " ".join(done.out.split())
+    tensors = safetensors.numpy.load_file(folder / "model.safetensors")
+    tensors[name] = tensors[name].copy()
+    tensors[name][0, 0] = np.nan
+    safetensors.numpy.save_file(tensors, folder / "model.safetensors")
+    assert cli("audit", str(folder)).code == 1

@@ -111,7 +111,7 @@ def test_a_weight_moved_beyond_its_margin_is_refused_though_all_hashes_fit(cli, 
 
 
 def test_a_wrong_answer_of_a_run_is_a_failure_whatever_was_proved(cli, compiled_reverse, monkeypatch):
-    from certiformer.compiled.decode import Decoder
+    from certiformer.compiler.programs.decode import Decoder
 
     right = Decoder.places
     monkeypatch.setattr(Decoder, "places", lambda self, outputs: (right(self, outputs) + 1) % 3)

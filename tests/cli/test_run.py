@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from compiled.by_hand import by_hand
+from compiler.programs.by_hand import by_hand
 
 
 @pytest.fixture(scope="module")
@@ -87,3 +87,16 @@ def test_show_says_what_is_claimed_and_what_is_not(cli, first):
     assert "For every input of 1 to 4 tokens" in said
     assert "undecided: nobody asked" in said and "longer ones, and tokens outside of the vocabulary" in said
     assert cli("show", first, "--json").data["parameters"] == by_hand().subject.bill.parameters
+
+
+def test_many_inputs_run_together(cli, first, tmp_path):
+    inputs = tmp_path / "inputs.txt"
+    inputs.write_text("b a c\nba\n\nc\n")
+    done = cli("run", first, "--batch", str(inputs))
+    assert (done.code, done.out.splitlines()) == (0, ["b b b", "b b", "", "c"])
+    data = cli("run", first, "--batch", str(inputs), "--json").data
+    assert data["inputs"][1] == ["b", "a"] and data["outputs"] == [["b", "b", "b"], ["b", "b"], [], ["c"]]
+    assert "--batch answers the inputs of a file" in cli("run", first, "a", "--batch", str(inputs)).err
+    inputs.write_text("a\na x\n")
+    assert "line 2 of " in cli("run", first, "--batch", str(inputs)).err
+    assert "No such file" in cli("run", first, "--batch", str(tmp_path / "none")).err

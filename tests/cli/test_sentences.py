@@ -20,14 +20,14 @@ import pytest
 import certiformer
 from certiformer import axioms
 from certiformer.compiler.machines.examples import INCREMENT
-from certiformer.kernel.axioms import AXIOMS
+from certiformer.kernel.certificate import AXIOMS
+from certiformer.kernel.claim import FUNCTION as PROGRAM_FORMAT
+from certiformer.kernel.claim import TABLE as TABLE_FORMAT
+from certiformer.kernel.claim import TEACHER as TEACHER_FORMAT
+from certiformer.kernel.claim import read_target
 from certiformer.kernel.files import DESCRIPTIONS
 from certiformer.kernel.meanings.learner import KINDS
 from certiformer.kernel.meanings.sequence_maps import MAPS
-from certiformer.kernel.target import FUNCTION as PROGRAM_FORMAT
-from certiformer.kernel.target import TABLE as TABLE_FORMAT
-from certiformer.kernel.target import TEACHER as TEACHER_FORMAT
-from certiformer.kernel.target import read_target
 from certiformer.target import Domain, Teacher, any_target_from_text, any_target_to_text, sentence_of
 from cli.sentence_numbers import Wanted, Within, mismatch, numbers_of
 

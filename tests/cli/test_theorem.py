@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from certiformer.kernel.axioms import AXIOMS, BY_SITUATIONS
+from certiformer.kernel.certificate import AXIOMS, BY_SITUATIONS
 from certiformer.theorem import all_theorems
 
 

@@ -10,7 +10,7 @@ import pytest
 from certiformer.compiler.gadgets.ridge import Grid, additive, choose_ridge
 from certiformer.compiler.gadgets.scores import parts_for
 from certiformer.compiler.linear_form import Form
-from certiformer.construct.table_units import interpolated
+from certiformer.construct.one_block import interpolated
 
 RNG = np.random.default_rng(0)
 

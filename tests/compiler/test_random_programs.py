@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from certiformer.api.compiling import compile as certified
-from certiformer.compiled.decode import Decoder
 from certiformer.compiler.driver import compile_program
+from certiformer.compiler.programs.decode import Decoder
 from certiformer.errors import BadInput
 from certiformer.rasp import evaluate
 from certiformer.rasp.random_program import random_valid_program

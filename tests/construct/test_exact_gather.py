@@ -11,8 +11,8 @@ from certiformer import search
 from certiformer.construct import method
 from certiformer.construct.exact_gather import LAYOUTS, plan
 from certiformer.construct.method import Shape, Size, Task
+from certiformer.kernel import Refused
 from certiformer.kernel.certificate import Boxes
-from certiformer.kernel.refusal import Refused
 from negative.forge import target_of
 
 TINY = Fraction(1, 10**12)

@@ -12,8 +12,8 @@ from flint import arb
 from certiformer.construct.gather_block import gather_size, gather_transformer
 from certiformer.construct.method import Shape, Size
 from certiformer.errors import BadInput
+from certiformer.kernel import Refused
 from certiformer.kernel.balls import working_precision
-from certiformer.kernel.refusal import Refused
 from certiformer.kernel.taylor import bounds
 from kernel.networks import network_of, point_box
 

@@ -9,7 +9,7 @@ import pytest
 
 from certiformer.construct.polynomial_ridges import fit_ridges
 from certiformer.construct.program_values import as_numpy
-from certiformer.construct.ridge_fit_program import fitted_program
+from certiformer.construct.ridge import fitted_program
 from certiformer.construct.ridge_frame import Frame, predicted_size, primitive_directions
 from certiformer.target import parse_formula, ridge_split
 from target.reading import read

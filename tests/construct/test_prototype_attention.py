@@ -8,8 +8,8 @@ from flint import arb
 
 from certiformer.axioms.perturbation import registers_only
 from certiformer.construct.prototype_attention import SELF_WEIGHT_NATS, prototype_transformer
-from certiformer.kernel.affine_softmax import as_prototypes
 from certiformer.kernel.balls import BallDomain, working_precision
+from certiformer.kernel.layers import as_prototypes
 from certiformer.target import parse_domain
 from kernel.networks import network_of
 

@@ -9,9 +9,8 @@ import pytest
 
 from certiformer.construct.method import Size, Task
 from certiformer.construct.program_values import as_numpy
-from certiformer.construct.ridge import plan
-from certiformer.construct.ridge_terms import separated
-from certiformer.kernel.refusal import Refused
+from certiformer.construct.ridge import plan, separated
+from certiformer.kernel import Refused
 from certiformer.target import parse_formula, ridge_split
 from negative.forge import target_of
 

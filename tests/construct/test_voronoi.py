@@ -14,8 +14,8 @@ from certiformer.axioms.jets import DerivativeBounds
 from certiformer.construct.method import Size, Task
 from certiformer.construct.voronoi import plan, plan_by_theorem
 from certiformer.errors import BadInput
+from certiformer.kernel import Refused
 from certiformer.kernel.balls import BallDomain, working_precision
-from certiformer.kernel.refusal import Refused
 from certiformer.target.floating import as_jax
 from negative.forge import Run, judged, target_of
 

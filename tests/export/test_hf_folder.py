@@ -11,7 +11,7 @@ import safetensors
 import safetensors.numpy
 
 from certiformer.export import to_hf
-from certiformer.export.lens_names import lens_names
+from certiformer.export.hf_folder import lens_names
 from certiformer.model import Config, Transformer, load
 from export.cases import CASES, case, expected, points_of
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from flint import arb
 
-from certiformer.export.onnx_activations import ERFC_EXPONENT
+from certiformer.export.onnx_attention import ERFC_EXPONENT
 from certiformer.model import Block, Config, FeedForward, Input, Readout, Transformer
 
 pytest.importorskip("onnx", reason='the library onnx is not installed: pip install "certiformer[onnx]"')

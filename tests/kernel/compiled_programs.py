@@ -10,8 +10,8 @@ from functools import cache
 
 import numpy as np
 
+from certiformer.compiler.draft_to_circuit import lemmas_of
 from certiformer.compiler.driver import compile_graph, compile_program
-from certiformer.compiler.lemmas import lemmas_of
 from certiformer.kernel.meanings.rasp import read_program
 from certiformer.kernel.situations.rasp.prove import ProgramReport, prove_program
 from certiformer.kernel.situations.rasp.variables import Variables

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from flint import arb
 
-from certiformer.kernel.affine_softmax import Prototypes
 from certiformer.kernel.balls import Box
-from certiformer.kernel.network import Network
+from certiformer.kernel.layers import Prototypes
+from certiformer.kernel.problem import Network
 from certiformer.kernel.weights import read_model
 from certiformer.model import Attention, Block, Config, Heads, Input, Readout, Transformer, tensor_specs
 from certiformer.model.store import tensors_to_bytes

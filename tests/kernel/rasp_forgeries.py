@@ -8,7 +8,7 @@ from itertools import product
 
 import numpy as np
 
-from certiformer.compiler.lemmas import lemmas_of
+from certiformer.compiler.draft_to_circuit import lemmas_of
 from certiformer.kernel.meanings.rasp import read_program
 from certiformer.kernel.situations.rasp.circuit import Cell, Circuit, Output
 from certiformer.rasp.graph_builder import GraphBuilder

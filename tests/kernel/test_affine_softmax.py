@@ -11,9 +11,9 @@ import pytest
 from flint import arb
 
 from certiformer.construct.prototype_attention import prototype_transformer
-from certiformer.kernel.affine_softmax import Head, Prototypes, _keep, as_prototypes
 from certiformer.kernel.balls import Box, working_precision
-from certiformer.kernel.network import Network
+from certiformer.kernel.layers import Head, Prototypes, _keep, as_prototypes
+from certiformer.kernel.problem import Network
 from certiformer.kernel.taylor import bounds
 from certiformer.kernel.weights import Tensor
 from certiformer.model import Attention, Block, Code, Config, FeedForward, Heads, Input, Norm, Readout, Transformer
@@ -130,7 +130,7 @@ def test_pruned_lists_charge_what_they_drop(order):
 
 def test_a_tail_is_an_upper_bound_of_the_dropped_weight_and_not_much_more(monkeypatch):
     """With a low cut the dropped weight is visible: the tail must exceed it everywhere, and do so by less than 1e4."""
-    monkeypatch.setattr("certiformer.kernel.affine_softmax.CUT", 2)
+    monkeypatch.setattr("certiformer.kernel.layers.CUT", 2)
     rng = random.Random(2)
     for _ in range(10):
         head = random_head(rng, 2, 1, 60, 20.0)

@@ -14,7 +14,6 @@ from certiformer.kernel.balls import (
     ConstantAlgebra,
     ball,
     constant,
-    exact,
     hull,
     larger,
     largest,
@@ -22,6 +21,7 @@ from certiformer.kernel.balls import (
     smaller,
     working_precision,
 )
+from certiformer.kernel.programs import exact
 from certiformer.target import Domain, fold, parse_constant, parse_domain
 from kernel.oracle import precisely
 

@@ -49,7 +49,7 @@ def test_an_accepted_theorem_says_everything(tmp_path):
         lambda: theorem_run("abs(x1 - 0.3)", "[0,1]", "0.05"),
         lambda: theorem_run("[x1*x2, x1 - x2]", "[0,1]^2", "0.2"),
     ],
-    ids=["boxes", "sum", "kink by first order", "two outputs"],
+    ids=["boxes", "split", "kink by first order", "two outputs"],
 )
 def test_the_proved_bound_is_above_every_sampled_error(run, tmp_path):
     content = run()

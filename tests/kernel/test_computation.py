@@ -9,10 +9,10 @@ import pytest
 from certiformer.compiler.computation import computation_certificate
 from certiformer.compiler.machines import machine_loop
 from certiformer.compiler.machines.examples import busy_beaver
+from certiformer.kernel import Refused
 from certiformer.kernel.certificate import Certificate, Outcome, Theorem
 from certiformer.kernel.check import check
 from certiformer.kernel.computation import Finding, _require_stated
-from certiformer.kernel.refusal import Refused
 
 
 @pytest.fixture(scope="module")

@@ -12,9 +12,9 @@ import pytest
 from certiformer.axioms import in_context_ridge
 from certiformer.compiler.incontext import Request, context_learner, describe
 from certiformer.errors import BadInput
+from certiformer.kernel import Refused
 from certiformer.kernel.construction import Construction, copy, eraser
 from certiformer.kernel.files import LEARNER
-from certiformer.kernel.refusal import Refused
 from certiformer.kernel.weights import Tensor
 from compiler.incontext.exact_linear import contexts, descent, forward, fractions, tokens_of
 

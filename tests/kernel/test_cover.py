@@ -8,15 +8,15 @@ import pytest
 from flint import arb
 
 from certiformer.errors import BadInput
+from certiformer.kernel import Refused
 from certiformer.kernel.balls import BallDomain, working_precision
 from certiformer.kernel.certificate import Boxes
-from certiformer.kernel.cover import EXTRA, LEAF, Effort, encode, prove_piece, root, subtrees
 from certiformer.kernel.problem import Problem, ProgramFunction
-from certiformer.kernel.refusal import Refused
-from certiformer.kernel.rules import prove
+from certiformer.kernel.rules import EXTRA, LEAF, Effort, prove, prove_piece, root, subtrees
 from certiformer.kernel.taylor import MAX_ORDER, Form, table
 from certiformer.kernel.workers import _joined
 from certiformer.target import parse_domain, parse_formula
+from kernel.trees import encode
 from negative.forge import uniform_tree
 
 working_precision()

@@ -16,7 +16,6 @@ from pathlib import Path
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from checker import oracle
 from flint import arb
 
 import certiformer
@@ -29,15 +28,15 @@ from certiformer.enclose.target import enclose_target
 from certiformer.enclose.taylor import enclosed_range
 from certiformer.errors import BadInput
 from certiformer.interval import rigorous_jit
+from certiformer.kernel import Refused
 from certiformer.kernel import programs as ir
 from certiformer.kernel.balls import Box, ConstantAlgebra, ball, hull
-from certiformer.kernel.functions import target_forms
 from certiformer.kernel.programs import BINARY, COMPARISONS, UNARY
-from certiformer.kernel.refusal import Refused
-from certiformer.kernel.split import NormalForms
-from certiformer.kernel.taylor import magnitude
+from certiformer.kernel.rules import NormalForms
+from certiformer.kernel.taylor import magnitude, target_forms
 from certiformer.target import Builder, Program, additive_split, domain, fold, pointwise, ridge_split
 from certiformer.target.floating import as_jax
+from kernel import oracle
 from target.oracle import exact
 from target.reading import no_value
 
@@ -252,13 +251,13 @@ def _ranges(program):
 
 
 CLAIMS = {
-    "kernel.functions.FormAlgebra": [by_forms(0), by_forms(1), by_forms(3)],
+    "kernel.taylor.FormAlgebra": [by_forms(0), by_forms(1), by_forms(3)],
     "axioms.jets.JetAlgebra": [by_jets],
     "axioms.derivatives.SeriesAlgebra": [by_series],
     "axioms.profile_series.SeriesAlgebra": [by_profile_series],
     "kernel.balls.ConstantAlgebra": [by_constants],
     "construct.affine_target.AffineAlgebra": [by_affine],
-    "kernel.split.NormalForms": [by_normal_forms],
+    "kernel.rules.NormalForms": [by_normal_forms],
     "target.build.Builder": [by_builder],
     "target.domain._Floats": [by_python],
     "target.floating._Floats": [by_jax],

@@ -8,8 +8,7 @@ import pytest
 from flint import arb
 
 from certiformer.kernel.balls import Box, working_precision
-from certiformer.kernel.functions import target_forms
-from certiformer.kernel.taylor import bounds, magnitude
+from certiformer.kernel.taylor import bounds, magnitude, target_forms
 from certiformer.target import Program, parse_formula
 from kernel.oracle import places, point_of, random_box, values, violation
 from kernel.programs import random_program

@@ -15,9 +15,9 @@ from flint import arb
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from certiformer.kernel.affine_softmax import as_prototypes
 from certiformer.kernel.balls import Box, working_precision
-from certiformer.kernel.network import Network
+from certiformer.kernel.layers import as_prototypes
+from certiformer.kernel.problem import Network
 from certiformer.kernel.taylor import bounds
 from certiformer.model import Attention, Block, FeedForward, Norm, Readout, Transformer
 from kernel.networks import network_of, point_box, tiny

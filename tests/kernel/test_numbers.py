@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from certiformer.kernel.meanings.learner import larger_reading, smaller_reading, written
-from certiformer.kernel.numbers import decimal_text, exact_text, json_number, range_text, rounded_text
+from certiformer.kernel.programs import decimal_text, exact_text, range_text, rounded_text
+from certiformer.report.numbers import json_number
 
 NUMBERS = st.fractions(min_value=0, max_value=10**12) | st.floats(
     min_value=0, max_value=1e300, allow_subnormal=True, allow_nan=False

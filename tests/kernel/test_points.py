@@ -7,10 +7,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from certiformer.kernel import Refused
 from certiformer.kernel.balls import Box, ball, working_precision
-from certiformer.kernel.network import Network
-from certiformer.kernel.problem import FiniteProblem, PointNetwork
-from certiformer.kernel.refusal import Refused
+from certiformer.kernel.problem import FiniteProblem, Network, PointNetwork
 from certiformer.kernel.rules import finite
 from certiformer.kernel.taylor import value_ball
 from certiformer.kernel.weights import read_model

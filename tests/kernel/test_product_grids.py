@@ -9,13 +9,12 @@ import numpy as np
 import pytest
 from flint import arb
 
-from certiformer.kernel.affine_softmax import Head, Prototypes, as_prototypes
+from certiformer.kernel import Refused
 from certiformer.kernel.balls import BallDomain, working_precision
 from certiformer.kernel.certificate import Boxes, Split
-from certiformer.kernel.cover import prove_piece, root
+from certiformer.kernel.layers import Head, Prototypes, as_prototypes
 from certiformer.kernel.problem import Problem, ProgramFunction
-from certiformer.kernel.refusal import Refused
-from certiformer.kernel.rules import prove, subproblems
+from certiformer.kernel.rules import prove, prove_piece, root, subproblems
 from certiformer.model import Transformer
 from certiformer.search.split_proposal import by_groups
 from certiformer.target import Target

@@ -7,10 +7,10 @@ import random
 import pytest
 from flint import arb
 
-from certiformer.kernel import forward, stream, taylor
+from certiformer.kernel import arrays, taylor
+from certiformer.kernel.arrays import Stream
 from certiformer.kernel.balls import Box, working_precision
-from certiformer.kernel.functions import FormAlgebra
-from certiformer.kernel.stream import Stream
+from certiformer.kernel.taylor import FormAlgebra
 
 working_precision()
 
@@ -25,7 +25,7 @@ def lines(table: taylor.Table, rows: list[list[tuple[float, float, float]]], box
         moving = taylor.add(taylor.scale(axes[0], arb(b)), taylor.scale(axes[1], arb(c)))
         return taylor.add(moving, taylor.constant(table, arb(a)))
 
-    return stream.from_forms(table, [[line(*entry) for entry in row] for row in rows])
+    return arrays.from_forms(table, [[line(*entry) for entry in row] for row in rows])
 
 
 def drawn(rng: random.Random, rows: int, columns: int) -> list[list[tuple[float, float, float]]]:
@@ -43,7 +43,7 @@ def points(rng: random.Random, count: int) -> list[Box]:
 def normed(table: taylor.Table, entries, box: Box) -> Stream:
     columns = len(entries[0])
     one, zero = [arb(1)] * columns, [arb(0)] * columns
-    return forward.normalised(lines(table, entries, box), arb("1e-5"), one, zero)
+    return arrays.normalised(lines(table, entries, box), arb("1e-5"), one, zero)
 
 
 @pytest.mark.parametrize("order", [0, 1, 2, 3])
@@ -64,7 +64,7 @@ def test_a_normed_row_is_within_the_root_of_its_length(order):
 
 def mean(table: taylor.Table, scores, values, box: Box) -> Stream:
     row = lines(table, scores, box)
-    return forward.mix("softmax", [row.form(0, j) for j in range(len(scores[0]))], lines(table, values, box))
+    return arrays.mix("softmax", [row.form(0, j) for j in range(len(scores[0]))], lines(table, values, box))
 
 
 @pytest.mark.parametrize("order", [0, 1, 2, 3])
@@ -84,7 +84,7 @@ def test_a_mean_lies_between_its_values(order):
 
 def gelu_range(low: float, high: float, order: int) -> tuple[arb, arb]:
     box = Box((arb((low + high) / 2),), (arb((high - low) / 2),))
-    return taylor.bounds(forward.gelu(taylor.variable(taylor.table(1, order), box, 0)))
+    return taylor.bounds(arrays.gelu(taylor.variable(taylor.table(1, order), box, 0)))
 
 
 def missed(low: float, high: float, order: int) -> list[float]:
@@ -101,7 +101,7 @@ def test_gelu_is_bounded_below_and_a_bound_that_is_not_its_own_is_noticed(order,
         assert missed(low, high, order) == []
     bottom, top = gelu_range(-50.0, 50.0, order)
     assert bottom >= -51 and top <= 101  # a kept polynomial may stick out by the width of the range
-    monkeypatch.setattr(forward, "GELU_LOW", arb(-0.16))  # the least value is -0.16997
+    monkeypatch.setattr(arrays, "GELU_LOW", arb(-0.16))  # the least value is -0.16997
     assert missed(-1.0, 0.0, 0) or missed(-2.0, 0.0, 0)
 
 

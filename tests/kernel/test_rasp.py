@@ -8,13 +8,13 @@ import random
 import numpy as np
 import pytest
 
-from certiformer.compiled.certify import program_certificate
+from certiformer.compiler.programs.certify import program_certificate
 from certiformer.errors import BadInput
+from certiformer.kernel import Refused
 from certiformer.kernel.certificate import Certificate
 from certiformer.kernel.check import check
 from certiformer.kernel.files import CERTIFICATE, CIRCUIT, CONFIG, MODEL, PROGRAM, canonical
 from certiformer.kernel.meanings.rasp import read_program
-from certiformer.kernel.refusal import Refused
 from certiformer.kernel.situations.numbers import Run
 from certiformer.kernel.situations.rasp.circuit import Circuit
 from certiformer.kernel.situations.rasp.extension import read_programs

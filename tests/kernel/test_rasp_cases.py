@@ -11,7 +11,7 @@ import pytest
 from certiformer import rasp
 from certiformer.compiler.driver import compile_program
 from certiformer.errors import BadInput
-from certiformer.kernel.refusal import Refused
+from certiformer.kernel import Refused
 from certiformer.kernel.situations.cells import Tally
 from certiformer.kernel.situations.rasp import variables as enumeration
 from certiformer.kernel.situations.rasp.circuit import Circuit

@@ -8,9 +8,8 @@ from random import Random
 
 import pytest
 
-from certiformer.compiler.lemmas import lemmas_of
+from certiformer.compiler.draft_to_circuit import lemmas_of
 from certiformer.kernel.meanings.rasp import SELECTORS, NoValue, Program, identity, read_program
-from certiformer.kernel.refusal import Refused
 from certiformer.kernel.situations.rasp import lemmas
 from certiformer.kernel.situations.rasp.closure import Span, proved_facts
 from certiformer.kernel.situations.rasp.lemmas import Facts

@@ -10,11 +10,10 @@ from itertools import product
 import numpy as np
 import pytest
 
+from certiformer.compiler.draft_to_circuit import lemmas_of
 from certiformer.compiler.driver import compile_program
-from certiformer.compiler.lemmas import lemmas_of
 from certiformer.kernel.files import canonical
 from certiformer.kernel.meanings.rasp import read_program
-from certiformer.kernel.refusal import Refused
 from certiformer.kernel.situations.rasp import cases, heads, readout, state
 from certiformer.kernel.situations.rasp.circuit import Cell, Circuit, HeadRole, Output
 from certiformer.kernel.situations.rasp.definitions import Definitions

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from certiformer.compiler.driver import compile_program
+from certiformer.kernel import Refused
 from certiformer.kernel.meanings.rasp import read_program, settled
-from certiformer.kernel.refusal import Refused
 from certiformer.kernel.situations.rasp.circuit import Identity
 from certiformer.kernel.situations.rasp.closure import proved_facts
 from certiformer.kernel.situations.rasp.domains import Domains

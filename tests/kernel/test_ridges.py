@@ -12,16 +12,14 @@ from flint import arb
 from certiformer.construct.gather_block import gather_transformer
 from certiformer.construct.method import Shape
 from certiformer.errors import BadInput
-from certiformer.kernel.affine_softmax import as_prototypes
+from certiformer.kernel import Refused
 from certiformer.kernel.balls import ZERO, BallDomain, Box, working_precision
 from certiformer.kernel.certificate import Outputs, Split
-from certiformer.kernel.network import Network
-from certiformer.kernel.problem import Problem, ProgramFunction, SelectedOutput
-from certiformer.kernel.refusal import Refused
+from certiformer.kernel.layers import as_prototypes, units_of
+from certiformer.kernel.problem import Network, Problem, ProgramFunction, SelectedOutput
 from certiformer.kernel.rules import prove
 from certiformer.kernel.taylor import value_ball
 from certiformer.kernel.twins import LIPSCHITZ
-from certiformer.kernel.units import units_of
 from certiformer.kernel.weights import read_model
 from certiformer.model import Attention, Block, Config, FeedForward, Heads, Input, Norm, Readout, Transformer
 from certiformer.model.store import tensors_to_bytes
@@ -55,7 +53,7 @@ def gathered(shape: Shape, seed: int, units: int = 7, activation: str = "relu") 
 
 
 def value(units, point: list[arb], box: Box) -> arb:
-    """The form (*) of `kernel.units` at a point."""
+    """The form (*) of `kernel.layers` at a point."""
     act = {"relu": lambda u: u.max(ZERO), "gelu": lambda u: u * (1 + (u / arb(2).sqrt()).erf()) / 2, "identity": None}
     act["sigmoid"] = lambda u: 1 / (1 + (-u).exp())
     step = [x - c for x, c in zip(point, box.centre, strict=True)]
@@ -196,7 +194,7 @@ def test_the_proved_bound_contains_sampled_errors_and_is_close(layout, activatio
 
 
 def _boxes(leaves: bytes):
-    from certiformer.kernel.cover import prove_piece, root
+    from certiformer.kernel.rules import prove_piece, root
 
     def proved(node, problem, path, limit):
         tree = leaves[node.offset : node.offset + node.length]

@@ -33,7 +33,7 @@ from certiformer.kernel.rounding.runs import run_error
 from certiformer.kernel.rounding.walk import Walk
 from certiformer.kernel.taylor import bounds
 from certiformer.model import Block, Code, Config, FeedForward, Input, Norm, Readout, Transformer, tensor_specs
-from certiformer.model.cast import cast
+from certiformer.model.transformer import cast
 from certiformer.target import parse_domain
 from kernel.float_runs import TYPES, Machine, run
 from kernel.networks import network_of, point_box, tiny

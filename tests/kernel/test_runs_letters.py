@@ -11,7 +11,7 @@ import pytest
 from certiformer.construct.parity import parity_network
 from certiformer.construct.selector_width import histogram_network
 from certiformer.construct.sort_alphabet import sort_network
-from certiformer.kernel.network import Network
+from certiformer.kernel.problem import Network
 from certiformer.kernel.rounding.runs import letters_error
 from certiformer.kernel.weights import read_model
 from certiformer.model import Attention, Block, Code, Config, FeedForward, Heads, Input, Readout, Transformer

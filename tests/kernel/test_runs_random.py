@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from certiformer.kernel.rounding.runs import run_error
 from certiformer.model import Config, Transformer, tensor_specs
-from certiformer.model.cast import cast
+from certiformer.model.transformer import cast
 from kernel.float_runs import TYPES, Machine, run
 from kernel.networks import network_of
 from kernel.test_runs import MACHINES, distance, domain_around

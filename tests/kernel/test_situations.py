@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from flint import arb, ctx
 
+from certiformer.kernel import Refused
 from certiformer.kernel.balls import working_precision
-from certiformer.kernel.refusal import Refused
 from certiformer.kernel.rounding import FORMATS
 from certiformer.kernel.situations import automata
 from certiformer.kernel.situations.automata import looped_automaton, looped_meaning

@@ -8,7 +8,7 @@ from fractions import Fraction
 import pytest
 
 from certiformer.kernel.programs import Program
-from certiformer.kernel.split import is_sum
+from certiformer.kernel.rules import is_sum
 from certiformer.target import Builder, additive_split, parse_formula, ridge_split
 
 HALVES = [[1, 0]], [[0, 1]]

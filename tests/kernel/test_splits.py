@@ -13,7 +13,8 @@ from math import prod
 import pytest
 
 from certiformer.errors import BadInput
-from certiformer.kernel.cover import LEAF, MAX_DEPTH, encode, halves, leaves, root, subtree_ends, subtrees
+from certiformer.kernel.rules import LEAF, MAX_DEPTH, halves, root, subtree_ends, subtrees
+from kernel.trees import encode, leaves
 
 
 def random_tree(rng: random.Random, dimension: int, size: int) -> bytes:

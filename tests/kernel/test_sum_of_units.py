@@ -10,15 +10,14 @@ from flint import arb
 
 from certiformer.construct.gather_block import gather_transformer
 from certiformer.construct.method import Shape
-from certiformer.kernel import split as split_rule
+from certiformer.kernel import Refused
+from certiformer.kernel import rules as split_rule
 from certiformer.kernel.balls import ZERO, BallDomain, working_precision
 from certiformer.kernel.certificate import Boxes, Outputs, Split
-from certiformer.kernel.cover import prove_piece, root
+from certiformer.kernel.layers import UnitSum
 from certiformer.kernel.problem import Problem, ProgramFunction
-from certiformer.kernel.refusal import Refused
-from certiformer.kernel.rules import outputs, prove, subproblems
+from certiformer.kernel.rules import outputs, prove, prove_piece, root, subproblems
 from certiformer.kernel.taylor import value_ball
-from certiformer.kernel.units import UnitSum
 from certiformer.model import Transformer
 from certiformer.search.split_proposal import by_groups
 from certiformer.target import parse_domain, parse_formula

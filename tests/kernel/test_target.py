@@ -8,8 +8,9 @@ import pytest
 
 from certiformer.errors import BadInput
 from certiformer.kernel.balls import BallDomain, working_precision
+from certiformer.kernel.claim import FunctionOnBox, read_target
 from certiformer.kernel.files import canonical
-from certiformer.kernel.target import FunctionOnBox, expression, read_target
+from certiformer.kernel.programs import expression
 from certiformer.target import Target, any_target_from_text, any_target_to_text, parse_domain, parse_formula
 
 

@@ -9,8 +9,7 @@ from flint import arb
 
 from certiformer.kernel import taylor
 from certiformer.kernel.balls import INFINITY, ONE, ZERO, Box, working_precision
-from certiformer.kernel.functions import FormAlgebra, point_series, target_forms
-from certiformer.kernel.taylor import MAX_ORDER, Form, bounds, magnitude, table
+from certiformer.kernel.taylor import MAX_ORDER, Form, FormAlgebra, bounds, magnitude, point_series, table, target_forms
 from certiformer.target import Program, parse_formula
 from kernel.oracle import places, point_of, polynomial, precisely, random_box, values, violation
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from certiformer.kernel import Refused
 from certiformer.kernel.balls import working_precision
 from certiformer.kernel.certificate import Boxes, Triangle
-from certiformer.kernel.refusal import Refused
 from certiformer.kernel.rules import prove
 from certiformer.target import parse_formula
 from kernel.test_cover import local, problem_of

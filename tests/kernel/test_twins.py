@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from flint import arb, arb_mat
 
-from certiformer.kernel import arrays, twins
+from certiformer.kernel import Refused, arrays, twins
 from certiformer.kernel.arrays import (
     Apply,
     ArrayProgram,
@@ -25,10 +25,10 @@ from certiformer.kernel.arrays import (
     Stack,
     Sum,
     Weight,
+    evaluate,
+    point_stream,
 )
 from certiformer.kernel.balls import Box, working_precision
-from certiformer.kernel.forward import evaluate, point_stream
-from certiformer.kernel.refusal import Refused
 from certiformer.kernel.taylor import table
 
 KINDS = ("relu", "gelu", "softmax", "linear", "relu attention", "norm", "deep")

@@ -8,11 +8,11 @@ from dataclasses import replace
 import pytest
 from flint import arb
 
+from certiformer.kernel import layers as unit_sum
 from certiformer.kernel import taylor
-from certiformer.kernel import units as unit_sum
 from certiformer.kernel.balls import ZERO, working_precision
+from certiformer.kernel.layers import Unit, UnitSum
 from certiformer.kernel.taylor import MAX_ORDER
-from certiformer.kernel.units import Unit, UnitSum
 from kernel.oracle import places, point_of, precisely, random_box, violation
 
 working_precision()

@@ -19,19 +19,19 @@ import numpy as np
 from certiformer.axioms.grid import Grid
 from certiformer.construct.method import Task
 from certiformer.construct.voronoi import Plan, plan
-from certiformer.kernel.affine_softmax import as_prototypes
 from certiformer.kernel.balls import BallDomain
 from certiformer.kernel.certificate import RECORDED, Boxes, Certificate, Node, Outcome, to_json
 from certiformer.kernel.check import Verdict, check
-from certiformer.kernel.cover import encode, halves, root
 from certiformer.kernel.files import CERTIFICATE, CONFIG, LEAVES, MODEL, TARGET, canonical, digest
-from certiformer.kernel.network import Network
-from certiformer.kernel.problem import Problem, ProgramFunction
+from certiformer.kernel.layers import as_prototypes
+from certiformer.kernel.problem import Network, Problem, ProgramFunction
+from certiformer.kernel.rules import halves, root
 from certiformer.kernel.weights import read_model
 from certiformer.model import Transformer
 from certiformer.model.store import from_bytes, tensors_to_bytes
 from certiformer.search.split_proposal import by_groups
 from certiformer.target import Target, any_target_to_text, parse_domain, parse_epsilon, parse_formula
+from kernel.trees import encode
 
 FILES = (MODEL, CONFIG, TARGET, LEAVES)
 

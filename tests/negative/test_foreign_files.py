@@ -14,7 +14,7 @@ from certiformer.errors import BadInput
 from certiformer.kernel.balls import Box
 from certiformer.kernel.check import check
 from certiformer.kernel.files import canonical, digest
-from certiformer.kernel.network import Network
+from certiformer.kernel.problem import Network
 from certiformer.kernel.taylor import bounds
 from certiformer.kernel.weights import read_model
 from negative.forge import CERTIFICATE, CONFIG, FILES, LEAVES, MODEL, TARGET, boxes_run, judged, reseal

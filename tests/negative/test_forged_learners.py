@@ -12,7 +12,7 @@ import pytest
 from certiformer.compiler.computation import computation_certificate
 from certiformer.compiler.incontext import Request, context_learner, describe
 from certiformer.compiler.incontext.compiled import ContextLearner
-from certiformer.compiler.stored import stored
+from certiformer.compiler.tensors import stored
 from certiformer.errors import BadInput
 from certiformer.kernel.certificate import Certificate
 from certiformer.kernel.computation import decide_computation

@@ -11,7 +11,7 @@ from functools import partial
 import pytest
 
 from certiformer.errors import BadInput
-from certiformer.kernel.refusal import Refused
+from certiformer.kernel import Refused
 from certiformer.kernel.situations.rasp import circuit as circuit_file
 from certiformer.rasp.graph_builder import GraphBuilder
 from certiformer.rasp.graph_file import graph_from_text, graph_to_text

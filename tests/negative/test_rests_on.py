@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 import certiformer.kernel.situations as situations
-from certiformer.kernel.axioms import AXIOMS, BY_SITUATIONS, USES, axiom
+from certiformer.kernel import Refused
+from certiformer.kernel.certificate import AXIOMS, BY_SITUATIONS, USES, axiom
 from certiformer.kernel.check import check
-from certiformer.kernel.cover import LEAF
-from certiformer.kernel.refusal import Refused
+from certiformer.kernel.rules import LEAF
 from negative.kinds import COMMANDS, certificate_of, copied, in_process, put_certificate
 
 # Some of what `check` must say, in full; of the other kinds only what follows from the proof in the file.

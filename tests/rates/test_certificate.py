@@ -9,8 +9,8 @@ import pytest
 from flint import arb
 
 from certiformer.errors import BadInput
-from certiformer.rates.certificate import output_change, truncated_change
 from certiformer.rates.kernels import nearest_point_factors
+from certiformer.rates.pruned_layers import output_change, truncated_change
 from certiformer.rates.targets import SineTarget
 
 

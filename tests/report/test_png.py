@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from certiformer.report.maps import data_uri, encode
 from certiformer.report.palette import STEPS, index, scale
-from certiformer.report.png import data_uri, encode
 
 
 def chunks(data: bytes) -> dict[bytes, bytes]:

@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 from certiformer import report, search
 from certiformer.artifact import Artifact
 from certiformer.kernel.certificate import Boxes, Node, Outcome, Split
-from certiformer.kernel.cover import encode, halves, leaves, root
 from certiformer.kernel.files import LEAVES
+from certiformer.kernel.rules import halves, root
 from certiformer.search.report_data import report_data
 from certiformer.search.report_pictures import depths, leaf_depths
+from kernel.trees import encode, leaves
 
 
 @pytest.fixture(scope="module")

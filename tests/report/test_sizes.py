@@ -65,13 +65,13 @@ def test_candidates_are_dots_where_they_have_a_size(run):
     ("formula", "reason"), [("sqrt(x1)+x2", "not known to be Lipschitz"), ("0*x1+0*x2", "constant")]
 )
 def test_without_a_lipschitz_constant_no_curve_is_invented(run, formula, reason):
-    picture = size_picture(replace(run, target=target_of(formula, "[0,1]^2")))
+    picture = size_picture(replace(run, subject=replace(run.subject, target=target_of(formula, "[0,1]^2"))))
     assert [c["style"] for c in picture["curves"]] == ["ours"] and reason in picture["caption"]
     assert "figure" in size_plot(picture)
 
 
 def test_no_transformer_no_picture(run):
-    assert size_picture(replace(run, model=None)) is None
+    assert size_picture(replace(run, subject=replace(run.subject, files={}))) is None
 
 
 def test_everything_drawn_lies_inside_the_plot(run):

@@ -8,11 +8,11 @@ from functools import partial
 import pytest
 
 import certiformer
-from certiformer.kernel import cover
+from certiformer.kernel import rules
 from certiformer.kernel.certificate import Outcome
 from certiformer.kernel.check import check_files
-from certiformer.kernel.cover import LEAF, Effort
 from certiformer.kernel.files import read_files
+from certiformer.kernel.rules import LEAF, Effort
 from certiformer.search import box_evidence, evidence
 from certiformer.verify.bounder import CompiledBounder
 
@@ -42,7 +42,7 @@ def say(monkeypatch, factor: float) -> None:
 
 
 def test_the_kernel_bisects_what_the_search_was_too_sure_of(prove, monkeypatch, tmp_path):
-    proposed = prove(eps=EPS, level=1).leaves
+    proposed = prove(eps=EPS, level=1).subject.leaves
     say(monkeypatch, 0.4)
     # One half of the error of the transformer is not provable, but less than one half is claimed.
     run = prove(eps=EPS, out=tmp_path / "run")
@@ -63,13 +63,13 @@ def test_the_tree_of_an_overconfident_search_does_not_pass_as_it_is(prove, monke
 def test_no_leaf_is_proved_twice(prove, monkeypatch):
     say(monkeypatch, 0.4)
     seen = []
-    honest = cover.error_upper
+    honest = rules.error_upper
 
     def recorded(problem, box, order):
         seen.append(tuple(str(end) for axis in range(box.dimension) for end in (box.low(axis), box.high(axis))))
         return honest(problem, box, order)
 
-    monkeypatch.setattr(cover, "error_upper", recorded)
+    monkeypatch.setattr(rules, "error_upper", recorded)
     run = prove(eps=EPS)
     assert run.certified
     assert len(seen) == len(set(seen)) >= run.subject.leaves.count(LEAF)
@@ -86,13 +86,13 @@ def test_a_false_claim_of_the_search_stays_undecided(prove, monkeypatch):
 
 
 def test_search_and_check_share_one_clock(prove, monkeypatch):
-    honest, slow = cover.error_upper, 0.5
+    honest, slow = rules.error_upper, 0.5
 
     def slowly(problem, box, order):
         time.sleep(slow)
         return honest(problem, box, order)
 
-    monkeypatch.setattr(cover, "error_upper", slowly)
+    monkeypatch.setattr(rules, "error_upper", slowly)
     seconds = 40.0  # most of them for compilation
     run = prove(eps=EPS, seconds=seconds, quality=1e-3)
     spent = run.certificate.seconds

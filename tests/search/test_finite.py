@@ -25,8 +25,7 @@ from certiformer.model import (
     Transformer,
     save,
 )
-from certiformer.search.finite import build_table, table_from_model
-from certiformer.search.table_csv import read_csv
+from certiformer.search.finite import build_table, read_csv, table_from_model
 from certiformer.target import Table
 from negative.forge import reseal
 

@@ -9,7 +9,7 @@ import pytest
 
 from certiformer.construct.method import Shape, Task
 from certiformer.errors import BadInput
-from certiformer.kernel.refusal import Refused
+from certiformer.kernel import Refused
 from certiformer.search.fit import SHARE, fit, shrink
 from certiformer.target import Target, parse_domain, parse_formula
 

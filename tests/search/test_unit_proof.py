@@ -11,12 +11,11 @@ from flint import arb
 
 from certiformer.construct.gather_block import gather_transformer
 from certiformer.construct.method import Shape
+from certiformer.kernel import Refused
 from certiformer.kernel.balls import BallDomain, working_precision
 from certiformer.kernel.certificate import Boxes, Outputs, Split
-from certiformer.kernel.cover import prove_piece, root
 from certiformer.kernel.problem import Problem, ProgramFunction
-from certiformer.kernel.refusal import Refused
-from certiformer.kernel.rules import prove
+from certiformer.kernel.rules import prove, prove_piece, root
 from certiformer.model import Transformer
 from certiformer.search import build
 from certiformer.search.ridge_proof import RidgeProof

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from certiformer.spectrum.line import RESAMPLES, fit_line
+from certiformer.spectrum.decay import RESAMPLES, fit_line
 
 
 @pytest.mark.parametrize("points", [4, 31, 200])

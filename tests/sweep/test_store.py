@@ -13,8 +13,7 @@ import time
 import pytest
 
 from certiformer.errors import BadInput
-from certiformer.sweep import Job, Store, StoreFault, run_jobs
-from certiformer.sweep import worker_name as names
+from certiformer.sweep import Job, Store, StoreFault, ledger, run_jobs
 from certiformer.sweep.chunk import decode, encode
 
 
@@ -122,8 +121,8 @@ def test_no_job_is_claimed_twice(tmp_path):
 
 def test_what_a_dead_process_held_is_free_at_once(store):
     process = subprocess.Popen(["sleep", "60"])
-    started = names._started(process.pid)
-    holder = f"{names._machine()}|{process.pid}|{started}|x"
+    started = ledger._started(process.pid)
+    holder = f"{ledger._machine()}|{process.pid}|{started}|x"
     store.add(jobs_of(1))
     assert store.claim(holder, 1000.0) is not None
     assert store.ledger.release_gone() == 0
@@ -145,13 +144,13 @@ def test_what_a_dead_writer_left_is_removed_and_what_a_living_one_writes_is_not(
 
 
 def test_processes_of_other_machines_are_not_judged():
-    own = names.worker_name()
+    own = ledger.worker_name()
     machine, _, started, mark = own.split("|")
-    assert not names.is_gone(own)
-    assert names.is_gone(f"{machine}|{2**22 + 1}|{started}|{mark}")  # no such process
-    assert names.is_gone(f"{machine}|{os.getpid()}|{int(started) + 1}|{mark}")  # its number was given again
-    assert not names.is_gone(f"elsewhere|{2**22 + 1}|{started}|{mark}")
-    assert not names.is_gone("no name of ours")
+    assert not ledger.is_gone(own)
+    assert ledger.is_gone(f"{machine}|{2**22 + 1}|{started}|{mark}")  # no such process
+    assert ledger.is_gone(f"{machine}|{os.getpid()}|{int(started) + 1}|{mark}")  # its number was given again
+    assert not ledger.is_gone(f"elsewhere|{2**22 + 1}|{started}|{mark}")
+    assert not ledger.is_gone("no name of ours")
 
 
 # --- files ------------------------------------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 import pytest
 
-from certiformer.theorem.sections import SECTIONS, parse_sections, section_faults
+from certiformer.theorem.registry import SECTIONS, parse_sections, section_faults
 
 COMPLETE = "A title.\n\nWords of introduction.\n\n" + "\n\n".join(f"{name}:\n    Text." for name in SECTIONS)
 

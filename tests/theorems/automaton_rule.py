@@ -13,10 +13,10 @@ import pytest
 from certiformer.compiler.automata import Automaton, word_reader
 from certiformer.compiler.automata.compiled import RULES
 from certiformer.compiler.computation import computation_certificate
+from certiformer.kernel import Refused
 from certiformer.kernel.certificate import Certificate, Outcome
 from certiformer.kernel.computation import check_computation
 from certiformer.kernel.files import digest
-from certiformer.kernel.refusal import Refused
 from certiformer.kernel.weights import Tensor, read_model
 from compiler.automata.random_automata import is_right, random_automaton, words
 

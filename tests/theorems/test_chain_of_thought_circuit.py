@@ -12,10 +12,10 @@ import pytest
 from certiformer.axioms.chain_of_thought_circuit import prove_circuit
 from certiformer.compiler.circuits import Gate, Gates, gate_writer
 from certiformer.compiler.computation import computation_certificate
+from certiformer.kernel import Refused
 from certiformer.kernel.certificate import Certificate, Outcome
 from certiformer.kernel.computation import check_computation
 from certiformer.kernel.files import digest
-from certiformer.kernel.refusal import Refused
 from certiformer.kernel.situations.circuits import written_circuit
 from certiformer.kernel.weights import Tensor, read_model
 from compiler.circuits.random_circuits import random_circuit

@@ -13,11 +13,11 @@ from certiformer.axioms.thought_weights import anchor
 from certiformer.compiler.machines import ChainOfThought, simulate
 from certiformer.compiler.machines.examples import busy_beaver, increment, palindrome
 from certiformer.errors import BadInput
+from certiformer.kernel import Refused
 from certiformer.kernel.certificate import Certificate
 from certiformer.kernel.computation import check_computation
 from certiformer.kernel.files import digest
 from certiformer.kernel.meanings.machine import Machine
-from certiformer.kernel.refusal import Refused
 from certiformer.kernel.rounding import FORMATS
 from certiformer.kernel.weights import Tensor, read_model
 from compiler.machines.random_machines import random_machine

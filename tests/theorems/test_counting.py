@@ -11,7 +11,7 @@ import pytest
 
 from certiformer.axioms import exact_count
 from certiformer.construct.counting import counting_network, symmetric_network
-from certiformer.construct.table_units import interpolated
+from certiformer.construct.one_block import interpolated
 from certiformer.errors import BadInput
 from certiformer.kernel.certificate import Theorem
 from certiformer.model import Transformer

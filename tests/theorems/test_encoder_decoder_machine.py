@@ -13,10 +13,10 @@ from certiformer.axioms.encoder_decoder_machine import prove_encoder_decoder, un
 from certiformer.compiler.machines import EncoderDecoder, simulate
 from certiformer.compiler.machines.examples import busy_beaver, increment, palindrome
 from certiformer.errors import BadInput
+from certiformer.kernel import Refused
 from certiformer.kernel.computation import check_computation
 from certiformer.kernel.files import digest
 from certiformer.kernel.meanings.machine import Machine
-from certiformer.kernel.refusal import Refused
 from certiformer.kernel.rounding import FORMATS
 from certiformer.kernel.weights import Tensor, read_model
 from compiler.machines.random_machines import random_machine

@@ -13,19 +13,18 @@ from flint import arb
 from certiformer.construct.equivariant_universal import Ridges, equivariant, equivariant_bound, no_units
 from certiformer.errors import BadInput
 from certiformer.expressivity.rational_run import rational_outputs
+from certiformer.kernel import Refused
 from certiformer.kernel.balls import BallDomain, working_precision
 from certiformer.kernel.certificate import Outcome
-from certiformer.kernel.cover import prove_piece
-from certiformer.kernel.network import Network
-from certiformer.kernel.problem import Problem, ProgramFunction
-from certiformer.kernel.refusal import Refused
+from certiformer.kernel.problem import Network, Problem, ProgramFunction
+from certiformer.kernel.rules import prove_piece
 from certiformer.kernel.weights import read_model
 from certiformer.model import Block, Code, Transformer
 from certiformer.model.store import tensors_to_bytes
 from certiformer.search.job import prove
 from certiformer.target import parse_domain, parse_formula
 from certiformer.verify import Budget, FloatDomain, search
-from certiformer.verify.ball_bounder import BallBounder
+from certiformer.verify.bounder import BallBounder
 
 
 def behind(tokens):

@@ -11,9 +11,9 @@ from certiformer.axioms import exact_count
 from certiformer.construct.counting import counting_network, symmetric_network
 from certiformer.construct.majority import majority_network
 from certiformer.construct.parity import parity_network
+from certiformer.kernel import Refused
 from certiformer.kernel.certificate import Finite, Theorem
 from certiformer.kernel.check import check
-from certiformer.kernel.refusal import Refused
 from certiformer.kernel.rules import finite
 from certiformer.model import Attention, Code, FeedForward, Heads, Readout, Transformer
 from certiformer.search.sequences import build_sequences

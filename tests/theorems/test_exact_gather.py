@@ -15,13 +15,12 @@ from certiformer.construct.affine_target import affine_outputs
 from certiformer.construct.exact_gather import plan
 from certiformer.construct.gather_block import inverse_mixing
 from certiformer.construct.method import Shape, Task
-from certiformer.kernel.affine_softmax import as_prototypes
+from certiformer.kernel import Refused
 from certiformer.kernel.balls import BallDomain, ball, working_precision
 from certiformer.kernel.certificate import Boxes
-from certiformer.kernel.cover import LEAF, prove_piece, root
+from certiformer.kernel.layers import as_prototypes
 from certiformer.kernel.problem import Problem, ProgramFunction, error_upper
-from certiformer.kernel.refusal import Refused
-from certiformer.kernel.rules import prove
+from certiformer.kernel.rules import LEAF, prove, prove_piece, root
 from certiformer.model import Attention, Block, Heads, Transformer, tensor_specs
 from certiformer.target import parse_formula
 from kernel.networks import network_of, point_box

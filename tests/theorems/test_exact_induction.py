@@ -9,9 +9,9 @@ import pytest
 
 from certiformer.axioms import exact_induction
 from certiformer.construct.induction_head import induction_network
+from certiformer.kernel import Refused
 from certiformer.kernel.certificate import Theorem
 from certiformer.kernel.check import check
-from certiformer.kernel.refusal import Refused
 from certiformer.kernel.rules import finite
 from certiformer.model import Attention, FeedForward, Heads, Readout, Transformer
 from certiformer.search.sequences import build_sequences

@@ -7,11 +7,11 @@ import pytest
 
 from certiformer.axioms import exact_sort
 from certiformer.construct.sort_alphabet import sort_network
+from certiformer.kernel import Refused
 from certiformer.kernel.balls import working_precision
 from certiformer.kernel.certificate import Finite, Theorem
 from certiformer.kernel.check import check
 from certiformer.kernel.problem import FiniteProblem, PointNetwork
-from certiformer.kernel.refusal import Refused
 from certiformer.kernel.rules import finite, prove_finite
 from certiformer.kernel.weights import read_model
 from certiformer.model import Transformer

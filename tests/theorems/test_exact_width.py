@@ -11,9 +11,9 @@ import pytest
 from certiformer.axioms import exact_width
 from certiformer.axioms.relu_readout import ReluReadout
 from certiformer.construct.selector_width import histogram_network
+from certiformer.kernel import Refused
 from certiformer.kernel.certificate import Theorem
 from certiformer.kernel.check import check
-from certiformer.kernel.refusal import Refused
 from certiformer.kernel.rules import finite
 from certiformer.model import Attention, Code, FeedForward, Heads, Readout, Transformer
 from certiformer.search.sequences import build_sequences

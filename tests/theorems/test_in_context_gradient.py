@@ -16,12 +16,12 @@ from certiformer.compiler.incontext import Request, context_learner, describe
 from certiformer.compiler.incontext.compiled import ContextLearner
 from certiformer.compiler.incontext.gradient import explicit, points
 from certiformer.errors import BadInput
+from certiformer.kernel import Refused
 from certiformer.kernel.certificate import Certificate
 from certiformer.kernel.computation import check_computation
 from certiformer.kernel.files import CERTIFICATE, LEARNER, digest
 from certiformer.kernel.meanings.learner import read_learner
 from certiformer.kernel.meanings.least_squares import LeastSquares
-from certiformer.kernel.refusal import Refused
 from certiformer.kernel.rounding import FORMATS, Format
 from compiler.incontext.exact_linear import Leaning, contexts, descent, forward, fractions, tokens_of
 

@@ -15,14 +15,13 @@ from hypothesis import strategies as st
 from certiformer.axioms.in_context_relu import find, polygon_error, sentence
 from certiformer.compiler.incontext import Request, context_learner, describe
 from certiformer.compiler.incontext.compiled import ContextLearner
-from certiformer.compiler.incontext.logistic_polygon import polygon
-from certiformer.compiler.incontext.relu_network import relu_points
+from certiformer.compiler.incontext.logistic import polygon
+from certiformer.compiler.incontext.relu_steps import relu_points
 from certiformer.kernel.balls import working_precision
 from certiformer.kernel.certificate import Certificate
 from certiformer.kernel.certificate import Theorem as Proof
 from certiformer.kernel.computation import check_computation
 from certiformer.kernel.meanings.learner import read_learner
-from certiformer.kernel.refusal import Refused
 from compiler.incontext.exact_relu import dot, relu_tokens, run, weights_of
 from compiler.incontext.exact_relu import polygon as polygon_at
 from compiler.incontext.numpy_relu import run as float_run

@@ -18,9 +18,9 @@ from certiformer.compiler.incontext import Request, context_learner, describe
 from certiformer.compiler.incontext.compiled import ContextLearner
 from certiformer.compiler.incontext.schedule import chebyshev, constant, lebedev, whitening
 from certiformer.errors import BadInput
+from certiformer.kernel import Refused
 from certiformer.kernel.balls import decimal, working_precision
 from certiformer.kernel.files import LEARNER
-from certiformer.kernel.refusal import Refused
 from certiformer.kernel.rounding import Format
 from compiler.incontext.exact_linear import contexts, descent, forward, fractions, tokens_of
 

@@ -14,8 +14,8 @@ from certiformer.axioms.in_context_selection import find
 from certiformer.compiler.incontext import Request, context_learner, describe
 from certiformer.compiler.incontext.compiled import ContextLearner
 from certiformer.compiler.incontext.selection_network import selection_points
+from certiformer.kernel import Refused
 from certiformer.kernel.computation import check_computation
-from certiformer.kernel.refusal import Refused
 from compiler.incontext.exact_relu import run, selected, selection_tokens
 from compiler.incontext.numpy_relu import run as float_run
 

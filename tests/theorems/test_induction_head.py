@@ -10,7 +10,7 @@ from certiformer.construct.induction_head import GAP, induction_network
 from certiformer.errors import BadInput
 from certiformer.kernel.certificate import Theorem
 from certiformer.model import Transformer
-from certiformer.rasp.library.oracles import induction
+from certiformer.rasp.library.catalogue import induction
 from certiformer.target import InductionMap
 from theorems.sequence_claims import problem_of
 

@@ -15,10 +15,10 @@ from certiformer.axioms.cosine_ridges import Cosines, bent_line_error, first_lin
 from certiformer.axioms.korovkin_ridges import Grid, Slopes, operator_ridges, primitive_direction
 from certiformer.construct.korovkin import plan
 from certiformer.construct.method import Construction, Shape, Task
+from certiformer.kernel import Refused
 from certiformer.kernel.balls import BallDomain, working_precision
 from certiformer.kernel.certificate import Theorem
 from certiformer.kernel.problem import Problem, ProgramFunction
-from certiformer.kernel.refusal import Refused
 from certiformer.kernel.rules import prove
 from certiformer.model import Transformer
 from certiformer.target import Target

@@ -8,8 +8,8 @@ import pytest
 from flint import arb, fmpq
 
 from certiformer.axioms.lattice import SHARPNESS, first_order_moment, moments
+from certiformer.kernel import Refused
 from certiformer.kernel.balls import working_precision
-from certiformer.kernel.refusal import Refused
 from kernel.oracle import precisely
 
 working_precision()

@@ -11,8 +11,8 @@ from flint import arb, ctx
 from certiformer.axioms import log_depth_automaton as axiom
 from certiformer.axioms.automaton_report import Report, finding
 from certiformer.compiler.automata import word_reader
+from certiformer.kernel import Refused
 from certiformer.kernel.construction import step
-from certiformer.kernel.refusal import Refused
 from certiformer.kernel.situations.numbers import Run
 from certiformer.kernel.weights import Tensor
 from compiler.automata.random_automata import is_right, random_automaton
@@ -54,7 +54,7 @@ def test_many_states_of_log_depth_are_too_fine_for_bfloat16(form):
 
 def test_numbers_that_a_type_does_not_have_are_refused(form, monkeypatch):
     """65 states need multiples of 1/4 up to 65; whether slots would be near enough is not asked any more."""
-    monkeypatch.setattr("certiformer.compiler.automata.log_depth.MAX_STATES", 65)
+    monkeypatch.setattr("certiformer.compiler.automata.forms.MAX_STATES", 65)
     monkeypatch.setattr("certiformer.kernel.weights.MAX_NUMBERS", 10**9)
     automaton = random_automaton(0, 33, 1)
     with pytest.raises(Refused, match="may fall short"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from certiformer.kernel.refusal import Refused
+from certiformer.kernel import Refused
 from certiformer.kernel.situations.automata import looped_automaton
 from compiler.automata.random_automata import random_automaton
 from theorems.automaton_rule import DOWN, HEAD, PROVE, WRONG, changed, stored

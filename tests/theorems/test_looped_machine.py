@@ -9,15 +9,15 @@ from itertools import product
 import numpy as np
 import pytest
 
-from certiformer.axioms.looped_machine import prove_looped
+from certiformer.axioms.looped_machine import looped_machine, prove_looped
 from certiformer.compiler.computation import computation_certificate
 from certiformer.compiler.machines import machine_loop
 from certiformer.compiler.machines.examples import busy_beaver, increment, palindrome
+from certiformer.kernel import Refused
 from certiformer.kernel.certificate import Certificate, Outcome
 from certiformer.kernel.computation import check_computation
 from certiformer.kernel.files import digest
 from certiformer.kernel.meanings.machine import Machine
-from certiformer.kernel.refusal import Refused
 from certiformer.kernel.weights import Tensor, read_model
 from compiler.machines.random_machines import after, configuration, random_machine
 

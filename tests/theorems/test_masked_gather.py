@@ -12,11 +12,11 @@ from flint import arb
 from certiformer.construct.masked_gather import construction_under_mask, masked_gather
 from certiformer.construct.method import Shape, Task
 from certiformer.errors import BadInput
+from certiformer.kernel import Refused
 from certiformer.kernel.balls import BallDomain
+from certiformer.kernel.layers import units_of
 from certiformer.kernel.problem import Problem, ProgramFunction, error_upper
-from certiformer.kernel.refusal import Refused
 from certiformer.kernel.rules import prove
-from certiformer.kernel.units import units_of
 from certiformer.model import Transformer
 from certiformer.search import build_under_mask
 from certiformer.search.ridge_proof import prove_by_ridges
@@ -136,7 +136,7 @@ def under_a_window():
 
 def accepted(problem, tree):
     """What the checker proves for a tree of ridges; its leaves lie in one line each."""
-    from certiformer.kernel.cover import prove_piece, root
+    from certiformer.kernel.rules import prove_piece, root
 
     def boxes(node, part, _, limit):
         piece = tree.leaves[node.offset : node.offset + node.length]

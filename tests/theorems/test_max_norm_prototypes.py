@@ -22,7 +22,7 @@ from certiformer.construct.method import Task
 from certiformer.construct.prototype_attention import prototype_transformer
 from certiformer.construct.voronoi import realise
 from certiformer.errors import BadInput
-from certiformer.kernel.refusal import Refused
+from certiformer.kernel import Refused
 from certiformer.target import Target, parse_domain, parse_formula
 
 EPSILON = Fraction(1, 10)

@@ -10,7 +10,7 @@ import pytest
 from certiformer.construct.key_function import fit
 from certiformer.construct.memorise import memorise
 from certiformer.errors import BadInput
-from certiformer.kernel.refusal import Refused
+from certiformer.kernel import Refused
 from certiformer.target import Table
 
 EPS = Fraction(1, 10**6)

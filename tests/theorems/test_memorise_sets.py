@@ -10,7 +10,7 @@ import pytest
 
 from certiformer.construct.memorise_sets import memorise_sets
 from certiformer.errors import BadInput
-from certiformer.kernel.refusal import Refused
+from certiformer.kernel import Refused
 from certiformer.kernel.rules import finite
 
 EPS = Fraction(1, 10**6)

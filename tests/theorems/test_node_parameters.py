@@ -24,12 +24,11 @@ from certiformer.axioms import (
 )
 from certiformer.axioms.grid import Grid
 from certiformer.axioms.sigmoid_knots import Ideal, Knots, ridge_sum
-from certiformer.kernel.affine_softmax import Head, Prototypes
-from certiformer.kernel.axioms import axiom
+from certiformer.kernel import Refused
 from certiformer.kernel.balls import ZERO, BallDomain, ball, working_precision
-from certiformer.kernel.certificate import Theorem
+from certiformer.kernel.certificate import Theorem, axiom
+from certiformer.kernel.layers import Head, Prototypes
 from certiformer.kernel.problem import Problem, ProgramFunction
-from certiformer.kernel.refusal import Refused
 from certiformer.target import Target
 from negative.forge import target_of
 from theorems.test_voronoi_first_order import dense_points, largest_error

@@ -9,9 +9,9 @@ import pytest
 from flint import arb
 
 from certiformer.axioms.perturbation import charge, registers_only
-from certiformer.kernel.affine_softmax import Head, Prototypes
+from certiformer.kernel import Refused
 from certiformer.kernel.balls import BallDomain, working_precision
-from certiformer.kernel.refusal import Refused
+from certiformer.kernel.layers import Head, Prototypes
 from certiformer.target import parse_domain
 from kernel.networks import exact
 from kernel.oracle import precisely

@@ -10,11 +10,11 @@ import pytest
 from flint import arb, fmpq
 
 from certiformer.axioms.piecewise_linear import check, largest_gap
+from certiformer.kernel import Refused
 from certiformer.kernel.balls import BallDomain, working_precision
 from certiformer.kernel.certificate import Theorem
+from certiformer.kernel.layers import Unit, UnitSum
 from certiformer.kernel.problem import Problem, ProgramFunction
-from certiformer.kernel.refusal import Refused
-from certiformer.kernel.units import Unit, UnitSum
 from certiformer.target import parse_domain, parse_formula
 
 working_precision()

@@ -12,13 +12,13 @@ from flint import arb
 from certiformer.construct.pooled_order_statistics import error_bound, pooled_lower_bound, pooled_order_statistics
 from certiformer.errors import BadInput
 from certiformer.expressivity.permutation_equivariance import is_equivariant
+from certiformer.kernel import Refused
 from certiformer.kernel.balls import BallDomain
-from certiformer.kernel.cover import prove_piece, root
 from certiformer.kernel.problem import Problem, ProgramFunction
-from certiformer.kernel.refusal import Refused
+from certiformer.kernel.rules import prove_piece, root
 from certiformer.model import Transformer
 from certiformer.verify import Budget, FloatDomain, search
-from certiformer.verify.ball_bounder import BallBounder
+from certiformer.verify.bounder import BallBounder
 from kernel.networks import network_of
 from negative.forge import target_of
 

@@ -10,9 +10,9 @@ import pytest
 
 from certiformer.construct.exact_gather import plan
 from certiformer.construct.method import Shape, Task
+from certiformer.kernel import Refused
 from certiformer.kernel.balls import working_precision
 from certiformer.kernel.certificate import Boxes
-from certiformer.kernel.refusal import Refused
 from certiformer.kernel.rules import prove
 from certiformer.model import Transformer
 from negative.forge import target_of

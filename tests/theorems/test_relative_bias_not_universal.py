@@ -21,7 +21,7 @@ from certiformer.kernel.problem import PointNetwork, Problem, ProgramFunction
 from certiformer.kernel.weights import read_model
 from certiformer.model import Attention, Block, Code, Config, FeedForward, Heads, Input, Norm, Readout, Transformer
 from certiformer.model.store import tensors_to_bytes
-from certiformer.search.equal_tokens import architecture_limit, equal_token_points
+from certiformer.search.evidence import architecture_limit, equal_token_points
 from certiformer.verify import FloatDomain
 from kernel.networks import network_of
 from negative.forge import target_of

@@ -15,11 +15,11 @@ from certiformer.axioms.sigmoid_knots import ridge_sum
 from certiformer.axioms.temperatures import Temperatures
 from certiformer.construct import ridge_temperatures
 from certiformer.construct.method import Task
-from certiformer.kernel.affine_softmax import as_prototypes
+from certiformer.kernel import Refused
 from certiformer.kernel.balls import BallDomain, working_precision
 from certiformer.kernel.certificate import Theorem
+from certiformer.kernel.layers import as_prototypes
 from certiformer.kernel.problem import Problem, ProgramFunction
-from certiformer.kernel.refusal import Refused
 from certiformer.kernel.rules import prove
 from certiformer.model import Transformer
 from certiformer.target import Target, parse_domain, parse_formula

@@ -14,10 +14,10 @@ from certiformer.axioms.shifted_grids import constants
 from certiformer.axioms.shifted_lattice import ShiftedLattice
 from certiformer.construct import shifted_grids
 from certiformer.construct.method import Shape, Size, Task
+from certiformer.kernel import Refused
 from certiformer.kernel.balls import BallDomain, working_precision
 from certiformer.kernel.certificate import Theorem
 from certiformer.kernel.problem import Problem, ProgramFunction
-from certiformer.kernel.refusal import Refused
 from certiformer.kernel.rules import prove
 from certiformer.kernel.taylor import value_ball
 from certiformer.model import Transformer

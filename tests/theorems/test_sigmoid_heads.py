@@ -16,10 +16,10 @@ from certiformer.axioms.sigmoid_heads import apriori
 from certiformer.axioms.sigmoid_knots import Knots, ProfileBounds, ridge_sum
 from certiformer.construct.method import Construction, Task
 from certiformer.construct.sigmoid_heads import Plan, plan, sigmoid_transformer
+from certiformer.kernel import Refused
 from certiformer.kernel.balls import BallDomain, working_precision
 from certiformer.kernel.certificate import Theorem
 from certiformer.kernel.problem import Problem
-from certiformer.kernel.refusal import Refused
 from certiformer.kernel.rules import prove
 from certiformer.model import Transformer
 from certiformer.target import Target, parse_formula
@@ -169,7 +169,7 @@ def test_a_changed_weight_is_charged_and_so_refused(name, index):
 
 def problem_of_any(model: Transformer) -> Problem:
     """Like `problem_of`, for a model that may not be of prototype form any more."""
-    from certiformer.kernel.affine_softmax import as_prototypes
+    from certiformer.kernel.layers import as_prototypes
     from certiformer.kernel.problem import ProgramFunction
     from kernel.networks import network_of
 

@@ -18,11 +18,11 @@ from certiformer.axioms.squares_rbf import Bounds, Layer, apriori, less_affine
 from certiformer.construct.method import Construction, Task
 from certiformer.construct.square_attention import fit_squares
 from certiformer.construct.squares_rbf import BUMPS, TOLERANCE, Plan, plan, sampled_constants
+from certiformer.kernel import Refused
 from certiformer.kernel.balls import BallDomain, Box, working_precision
 from certiformer.kernel.certificate import Theorem
-from certiformer.kernel.numbers import decimal_text
 from certiformer.kernel.problem import Problem, ProgramFunction
-from certiformer.kernel.refusal import Refused
+from certiformer.kernel.programs import decimal_text
 from certiformer.kernel.rules import prove
 from certiformer.kernel.taylor import value_ball
 from certiformer.model import Transformer

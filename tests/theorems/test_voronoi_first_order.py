@@ -12,11 +12,11 @@ from flint import arb
 from certiformer.axioms.grid import Grid
 from certiformer.axioms.jets import DerivativeBounds
 from certiformer.axioms.voronoi_first_order import apriori
-from certiformer.kernel.affine_softmax import as_prototypes
+from certiformer.kernel import Refused
 from certiformer.kernel.balls import BallDomain, working_precision
 from certiformer.kernel.certificate import Theorem
+from certiformer.kernel.layers import as_prototypes
 from certiformer.kernel.problem import Problem, ProgramFunction
-from certiformer.kernel.refusal import Refused
 from certiformer.kernel.rules import prove
 from certiformer.model import Transformer
 from certiformer.target import Target

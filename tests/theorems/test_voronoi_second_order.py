@@ -11,9 +11,9 @@ from flint import arb
 from certiformer.axioms.grid import Grid
 from certiformer.axioms.jets import DerivativeBounds
 from certiformer.axioms.voronoi_second_order import apriori
+from certiformer.kernel import Refused
 from certiformer.kernel.balls import BallDomain, working_precision
 from certiformer.kernel.certificate import Theorem
-from certiformer.kernel.refusal import Refused
 from certiformer.kernel.rules import prove
 from certiformer.model import Transformer
 from negative.forge import grid_model, moved_register, target_of

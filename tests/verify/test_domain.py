@@ -5,10 +5,10 @@ import pytest
 from flint import arb
 
 from certiformer.kernel.balls import BallDomain, working_precision
-from certiformer.kernel.cover import MAX_DEPTH
+from certiformer.kernel.rules import MAX_DEPTH
 from certiformer.target import parse_domain
 from certiformer.verify import FloatDomain
-from certiformer.verify import domain as domain_module
+from certiformer.verify import bounder as domain_module
 
 TEXTS = ["[0, 2*pi]", "[-1/3, 1e-9]", "[1e6, 1e6+1/7]", "[-exp(1), sqrt(2)]", "[0.1, 0.3]"]
 

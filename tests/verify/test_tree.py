@@ -5,8 +5,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from certiformer.kernel.cover import leaves
 from certiformer.verify import SplitTree
+from kernel.trees import leaves
 
 
 def grown(dimension: int, rounds: int, seed: int) -> SplitTree:

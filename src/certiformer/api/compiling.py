@@ -14,8 +14,8 @@ from certiformer.errors import BadInput
 from certiformer.kernel.files import AUTOMATON, GATES, LEARNER, MACHINE, PROGRAM
 
 if TYPE_CHECKING:
-    from certiformer.compiled.make import Request as ProgramRequest
     from certiformer.compiler.driver import Compiled
+    from certiformer.compiler.programs.make import Request as ProgramRequest
     from certiformer.kernel.meanings.automaton import Automaton
     from certiformer.kernel.meanings.gates import Gates
     from certiformer.kernel.meanings.machine import Machine
@@ -79,7 +79,7 @@ def compile(  # noqa: A001
     >>> certiformer.compile(later, vocab={1, 2, 3}, length=4).run([1, 3])
     [2, 4]
     """
-    from certiformer.compiled.make import compile_request
+    from certiformer.compiler.programs.make import compile_request
 
     request = program_request(program, vocab, length, causal)
     if seed < 0:
@@ -109,8 +109,8 @@ def program_request(
     program: str | SOp, vocab: Collection[Value] | str | None, length: int | None, causal: bool
 ) -> ProgramRequest:
     """The program with the inputs that it is compiled for, from what a user says of them."""
-    from certiformer.compiled.make import Request
-    from certiformer.compiled.sources import Source, read_source, read_vocab
+    from certiformer.compiler.programs.make import Request
+    from certiformer.compiler.programs.sources import Source, read_source, read_vocab
     from certiformer.rasp.sequences import SOp
 
     named = not isinstance(program, SOp)

@@ -111,7 +111,7 @@ def show(artifact: Artifact | str | Path) -> None:
 def _subject(subject: str, files: dict[str, bytes], folder: Path) -> Any:
     """What the files of a folder are about; each kind has its own reader."""
     if subject == PROGRAM:
-        from certiformer.compiled.program import TokenProgram
+        from certiformer.compiler.programs.program import TokenProgram
 
         return TokenProgram(files)
     if subject not in (MACHINE, AUTOMATON, GATES, LEARNER):

@@ -80,6 +80,18 @@ def size(
     bits: int = 64,
     constant: str | float | Fraction | None = None,
     dimension: int | None = None,
+    smoothness: int | None = None,
+    radius: str | float | Fraction | None = None,
+    ridges: int | None = None,
+    inputs: int | None = None,
+    depth: int | None = None,
+    states: int | None = None,
+    symbols: int | None = None,
+    length: int | None = None,
+    units: int | None = None,
+    layers: int | None = None,
+    heads: int | None = None,
+    width: int | None = None,
     over: str | None = None,
     values: Sequence[Any] | None = None,
 ) -> Statement | Budget | list[Statement]:
@@ -87,13 +99,20 @@ def size(
 
     **Arguments:**
 
-    - `kind`: the class of functions: `lipschitz`.
+    - `kind`: the class, one of `certiformer.sizes.CLASSES`.
     - `eps`: the error in the sup norm.
     - `weights`: instead of `eps`: what so many weights buy.
     - `bits`: how many bits a weight has.
-    - `constant`: of the class (lipschitz: L).
+    - `constant`: of a class of real functions: L, or M for analytic ones.
     - `dimension`: D: the functions live on [0,1]^D.
-    - `over`: ask for one statement for each of `values` of `eps` or of a whole-numbered parameter.
+    - `smoothness`: smooth: the order of the derivatives that are bounded.
+    - `radius`: analytic: how far the power series converge at every point.
+    - `ridges`: how many terms the sums of ridges have.
+    - `inputs`, `depth`: circuits: their input bits, and their depth with gates of two operands.
+    - `states`: languages: the states of the automata.
+    - `symbols`, `length`: languages, programs: the size of the alphabet, the longest sequence.
+    - `units`, `layers`, `heads`, `width`: programs: the bill.
+    - `over`: ask for one statement for each of `values` of `eps` or of a parameter.
     - `values`: its values.
 
     >>> import certiformer
@@ -105,7 +124,10 @@ def size(
     from certiformer.sizes import size as answer
     from certiformer.sizes.kinds import positive
 
-    parameters: dict[str, Any] = {"constant": constant, "dimension": dimension}
+    real: dict[str, Any] = {"constant": constant, "dimension": dimension, "smoothness": smoothness, "radius": radius}
+    finite: dict[str, Any] = {"inputs": inputs, "depth": depth, "states": states, "symbols": symbols, "length": length}
+    bill: dict[str, Any] = {"units": units, "layers": layers, "heads": heads, "width": width}
+    parameters = {**real, "ridges": ridges, **finite, **bill}
     if over is None:
         if values is not None:
             raise BadInput("--values belongs to --over AXIS, such as --over eps --values 0.1,0.03,0.01")

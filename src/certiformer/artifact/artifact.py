@@ -7,7 +7,7 @@ An artifact holds the bytes of its files, which is what its certificate speaks o
 from __future__ import annotations
 
 import html
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -163,6 +163,25 @@ class Artifact:
         return self.subject.answers(sequence, **options)
 
     @in_python
+    def run_many(self, sequences: Sequence[Any], **options: Any) -> list[list[Any]]:
+        """What the transformer answers to several inputs, a list each; those of a program run together.
+
+        **Arguments:**
+
+        - `sequences`: inputs as `run` takes them, of any lengths.
+        - `options`: as for `run`, the same for all.
+
+        >>> import certiformer
+        >>> certiformer.compile("reverse", length=4).run_many(["abc", "ba"])
+        [['c', 'b', 'a'], ['a', 'b']]
+        """
+        self._require_files()
+        together = getattr(self.subject, "many_answers", None)
+        if together is not None:
+            return together(sequences, **options)
+        return [self.subject.answers(sequence, **options) for sequence in sequences]
+
+    @in_python
     def evaluate(self, points: Num[ArrayLike, "points inputs"]) -> Float[np.ndarray, "points outputs"]:
         """The outputs of the transformer, undecoded.
 
@@ -236,7 +255,7 @@ class Artifact:
             )
         said = "claimed, not checked: " if self.recorded else ""
         leaves = f" ({facts['leaves']:,} leaves)" if facts.get("leaves") else ""
-        believed = rests_on(facts['rules'], runs=facts.get('run_error') is not None)
+        believed = rests_on(facts["rules"], runs=facts.get("run_error") is not None)
         proof = f"{said}{believed}, by {', then '.join(facts['rules'])}{leaves}"
         about = [("rests on", proof if facts["rules"] else "no proof")]
         about += self.subject.lines(facts, said) if self.files else []

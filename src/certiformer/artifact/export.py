@@ -80,7 +80,7 @@ def require_sealed(certificate: Certificate, files: Mapping[str, bytes], directo
 
 def origin_notes(artifact: Artifact) -> dict[str, str]:
     """What an export says about its origin: the hash of the weights and, for a proved claim, the claim."""
-    from certiformer.export.card import SCOPE
+    from certiformer.export.folder import SCOPE
 
     certificate, files = artifact.certificate, artifact.files
     require_sealed(certificate, files, artifact.directory)
@@ -122,7 +122,7 @@ def _program(
 
 
 def _report(files: Mapping[str, bytes], dtype: str | None, refusal: str) -> ProgramReport:
-    from certiformer.kernel.refusal import Refused
+    from certiformer.kernel import Refused
     from certiformer.kernel.situations.rasp.prove import prove_program
     from certiformer.kernel.weights import read_model
 

@@ -65,7 +65,10 @@ def measure(checkpoint: Checkpoint, progress: Progress | None = None, seed: int 
     tables = {name: weight for name, weight in _outside(checkpoint) if len(weight.shape) == 2}
     # The longest parts go first, so that no thread is left with one of them in the end.
     boxed = checkpoint.token_table if checkpoint.adds_codes else None
-    parts: dict[Part, Task] = {("table", name): partial(_table, each, name == boxed) for name, each in tables.items()}
+    parts: dict[Part, Task] = {
+        ("table", name): partial(_table, weight, name == checkpoint.token_table, name == boxed)
+        for name, weight in tables.items()
+    }
     parts |= {("unmeasured", 0): lambda rng, bad: bad.extend(unmeasured_not_finite(checkpoint))}
     parts |= {("maps", number): partial(matrix_figures, plan.maps) for number, plan in enumerate(plans)}
     parts |= {("heads", number): plan.head_figures for number, plan in enumerate(plans)}
@@ -86,7 +89,7 @@ def measure(checkpoint: Checkpoint, progress: Progress | None = None, seed: int 
             not_finite.extend(bad)
             return figures
 
-        found = {name: figures_of("table", name) for name in tables}
+        measured: dict[str, _Table] = {name: figures_of("table", name) for name in tables}
         if progress is not None:
             progress(1, len(plans) + 1, "tables")
         layers = []
@@ -97,19 +100,48 @@ def measure(checkpoint: Checkpoint, progress: Progress | None = None, seed: int 
             if progress is not None:
                 progress(number + 2, len(plans) + 1, plan.layer.name)
         figures_of("unmeasured", 0)
-    matrices, box = {name: figures for name, (figures, _) in found.items()}, found.get(boxed or "", (None, None))[1]
-    return Measurements(tuple(layers), matrices, tuple(dict.fromkeys(not_finite)), token_box=box)
+    return Measurements(
+        tuple(layers),
+        {name: table.figures for name, table in measured.items()},
+        tuple(dict.fromkeys(not_finite)),
+        tuple(note for table in measured.values() for note in table.notes),
+        measured[boxed].box if boxed in measured else None,
+    )
 
 
-def _table(
-    weight: Weight, boxed: bool, rng: np.random.Generator, bad: list[str]
-) -> tuple[MatrixFigures, tuple[float, ...] | None]:
-    """The figures of a table, and the sides of the box that holds its rows if they are wanted."""
-    array = weight.load()
-    figures = matrix_figures([(replace(weight, load=lambda: array), None)], rng, bad)[0]
+@dataclass(frozen=True)
+class _Table:
+    """The figures of a table, the sides of the box that holds its rows if they are wanted, and what was left out."""
+
+    figures: MatrixFigures
+    box: tuple[float, ...] | None
+    notes: tuple[str, ...]
+
+
+def _table(weight: Weight, tokens: bool, boxed: bool, rng: np.random.Generator, bad: list[str]) -> _Table:
+    """Measure a table; in that of `tokens`, rows that are NaN throughout are ids that no input may have."""
+    array, notes = weight.load(), ()
+    if tokens and (refused := refused_rows(array)).any():
+        array = array[~refused]
+        notes = (
+            f"{refused.sum():,} of {len(refused):,} rows of {weight.source.tensor} are NaN throughout: ids that this model"
+            " refuses as inputs; the figures and theorems speak of the others",
+        )
+    figures = matrix_figures([(replace(weight, load=lambda: array, shape=array.shape), None)], rng, bad)[0]
     if not boxed or not len(array):
-        return figures, None
-    return figures, tuple((array.max(0).astype(np.float64) - array.min(0)).tolist())
+        return _Table(figures, None, notes)
+    return _Table(figures, tuple((array.max(0).astype(np.float64) - array.min(0)).tolist()), notes)
+
+
+def refused_rows(table: np.ndarray) -> np.ndarray:
+    """Which rows of a table of tokens are NaN throughout, though not all of them: such an id is never an input.
+
+    >>> refused_rows(np.array([[1.0, 2.0], [np.nan, np.nan], [np.nan, 0.0]]))
+    array([False,  True, False])
+    """
+    refused = np.isnan(table[:, 0])  # the rest is looked at where it may matter: such tables are large
+    refused[refused] = np.isnan(table[refused]).all(axis=1)
+    return refused & ~refused.all()
 
 
 class _Plan:
@@ -162,8 +194,11 @@ def _outside(checkpoint: Checkpoint) -> Iterator[tuple[str, Weight]]:
 
 def unmeasured_not_finite(checkpoint: Checkpoint) -> list[str]:
     """The tensors with entries that are not finite among those that have no figures: biases, gains, single vectors."""
+    tokens = checkpoint.embeddings.get(checkpoint.token_table or "")
     small = (weight for weight in checkpoint.weights() if weight.count <= SMALL or len(weight.shape) < 2)
-    return [weight.source.tensor for weight in small if not np.isfinite(weight.load()).all()]
+    arrays = ((weight, weight.load()) for weight in small)
+    read = ((weight, array[~refused_rows(array)] if weight is tokens else array) for weight, array in arrays)
+    return [weight.source.tensor for weight, array in read if not np.isfinite(array).all()]
 
 
 @contextmanager

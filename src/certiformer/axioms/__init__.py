@@ -1,1 +1,1 @@
-"""Theorems that are proved on paper, one module each with its helpers. `kernel.axioms` lists and loads them."""
+"""Theorems that are proved on paper, one module each with its helpers. `kernel.certificate` lists and loads them."""

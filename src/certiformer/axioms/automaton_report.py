@@ -7,10 +7,10 @@ from math import frexp
 
 from flint import arb
 
+from certiformer.kernel import Refused
 from certiformer.kernel.balls import decimal
 from certiformer.kernel.computation import Finding
 from certiformer.kernel.meanings.automaton import Automaton
-from certiformer.kernel.refusal import Refused
 from certiformer.kernel.situations.numbers import as_ball
 from certiformer.kernel.situations.walk import Walk
 

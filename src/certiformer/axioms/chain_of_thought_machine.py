@@ -81,11 +81,11 @@ from typing import Any
 from flint import arb
 
 from certiformer.axioms.thought_weights import LEAD, ThoughtShape, anchor
+from certiformer.kernel import Refused
 from certiformer.kernel.balls import INFINITY, decimal, larger, largest, working_precision
 from certiformer.kernel.computation import Files, Finding
 from certiformer.kernel.files import CONFIG, MACHINE, MODEL
 from certiformer.kernel.meanings.machine import Machine
-from certiformer.kernel.refusal import Refused
 from certiformer.kernel.rounding import FORMATS, Format, NoBound
 from certiformer.kernel.situations.heads import brought, shares_of
 from certiformer.kernel.situations.numbers import UNIT, Run, as_ball, sure

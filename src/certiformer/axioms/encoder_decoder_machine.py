@@ -92,11 +92,11 @@ from flint import arb
 
 from certiformer.axioms.encoder_weights import EncoderShape, nonzero_entries
 from certiformer.axioms.lookups import enclosed_sum
+from certiformer.kernel import Refused
 from certiformer.kernel.balls import INFINITY, ONE, ZERO, decimal, larger, smaller, working_precision
 from certiformer.kernel.computation import Files, Finding
 from certiformer.kernel.files import CONFIG, MACHINE, MODEL
 from certiformer.kernel.meanings.machine import Machine
-from certiformer.kernel.refusal import Refused
 from certiformer.kernel.rounding import FORMATS, Format, NoBound
 from certiformer.kernel.weights import Tensor, read_model
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from certiformer.kernel import Refused
 from certiformer.kernel.meanings.machine import Machine
-from certiformer.kernel.refusal import Refused
 from certiformer.kernel.weights import Tensor
 
 FAR = 4.0

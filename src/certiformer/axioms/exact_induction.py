@@ -58,12 +58,13 @@ from dataclasses import dataclass
 
 from flint import arb, arb_mat
 
-from certiformer.kernel.balls import INFINITY, ONE, ZERO, ball, exact, larger, largest, smaller
+from certiformer.kernel import Refused
+from certiformer.kernel.arrays import absolute
+from certiformer.kernel.balls import INFINITY, ONE, ZERO, ball, larger, largest, smaller
 from certiformer.kernel.certificate import Theorem as TheoremNode
 from certiformer.kernel.meanings.sequence_maps import InductionMap
 from certiformer.kernel.problem import FiniteProblem, PointNetwork
-from certiformer.kernel.refusal import Refused
-from certiformer.kernel.stream import absolute
+from certiformer.kernel.programs import exact
 
 THEOREM = {
     "id": "axioms.exact_induction",

@@ -56,11 +56,11 @@ from __future__ import annotations
 
 from flint import arb, arb_mat
 
+from certiformer.kernel import Refused
 from certiformer.kernel.balls import ONE, ZERO, larger, largest
 from certiformer.kernel.certificate import Theorem as TheoremNode
 from certiformer.kernel.meanings.sequence_maps import SortMap
 from certiformer.kernel.problem import FiniteProblem, PointNetwork
-from certiformer.kernel.refusal import Refused
 
 THEOREM = {
     "id": "axioms.exact_sort",

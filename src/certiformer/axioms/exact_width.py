@@ -46,11 +46,11 @@ from __future__ import annotations
 from flint import arb, arb_mat
 
 from certiformer.axioms.relu_readout import ReluReadout, hull_of
+from certiformer.kernel import Refused
 from certiformer.kernel.balls import ONE, ZERO, larger
 from certiformer.kernel.certificate import Theorem as TheoremNode
 from certiformer.kernel.meanings.sequence_maps import WidthMap
 from certiformer.kernel.problem import FiniteProblem, PointNetwork
-from certiformer.kernel.refusal import Refused
 
 THEOREM = {
     "id": "axioms.exact_width",

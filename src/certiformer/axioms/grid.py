@@ -18,9 +18,10 @@ from typing import Any
 from flint import arb, fmpq
 
 from certiformer.errors import BadInput
-from certiformer.kernel.affine_softmax import Head
-from certiformer.kernel.balls import HALF, ZERO, BallDomain, ball, exact
-from certiformer.kernel.refusal import Refused
+from certiformer.kernel import Refused
+from certiformer.kernel.balls import HALF, ZERO, BallDomain, ball
+from certiformer.kernel.layers import Head
+from certiformer.kernel.programs import exact
 
 MAX_PROTOTYPES = 2_000_000
 MAX_PARTS = 100_000

@@ -13,11 +13,11 @@ from flint import arb
 from certiformer.axioms.grid import Grid, partition
 from certiformer.axioms.jets import DerivativeBounds
 from certiformer.axioms.perturbation import charge, registers_only
+from certiformer.kernel import Refused
 from certiformer.kernel.balls import BallDomain, largest
 from certiformer.kernel.certificate import Theorem as TheoremNode
 from certiformer.kernel.problem import Problem, ProgramFunction
 from certiformer.kernel.programs import Program
-from certiformer.kernel.refusal import Refused
 
 Apriori = Callable[[Grid, BallDomain, DerivativeBounds], list[arb]]
 IdealValues = Callable[[Program, Grid, BallDomain], list[list[arb]]]

@@ -92,14 +92,14 @@ from typing import Any
 
 from flint import arb, fmpq
 
+from certiformer.kernel import Refused
 from certiformer.kernel.balls import INFINITY, ONE, ZERO, ball, decimal, larger, largest, smaller, working_precision
 from certiformer.kernel.computation import Files, Finding
 from certiformer.kernel.construction import Construction, copy
 from certiformer.kernel.files import CONFIG, LEARNER, MODEL
 from certiformer.kernel.meanings.learner import larger_reading, read_learner, smaller_reading, written
 from certiformer.kernel.meanings.least_squares import LeastSquares
-from certiformer.kernel.numbers import exact_text
-from certiformer.kernel.refusal import Refused
+from certiformer.kernel.programs import exact_text
 from certiformer.kernel.rounding import FORMATS, Format, no_overflow
 from certiformer.kernel.weights import Tensor, read_model
 

@@ -82,12 +82,12 @@ from certiformer.axioms.in_context_gradient import (
     run_bound,
     spectrum,
 )
+from certiformer.kernel import Refused
 from certiformer.kernel.balls import ZERO, ball, decimal, largest, smaller, working_precision
 from certiformer.kernel.computation import Files, Finding
 from certiformer.kernel.files import CONFIG, LEARNER, MODEL
 from certiformer.kernel.meanings.learner import larger_reading, read_learner, smaller_reading, written
 from certiformer.kernel.meanings.least_squares import LeastSquares
-from certiformer.kernel.refusal import Refused
 from certiformer.kernel.weights import Tensor, read_model
 
 THEOREM = {

@@ -86,6 +86,7 @@ from typing import NamedTuple
 from flint import arb
 
 from certiformer.axioms.relu_learner_run import RunBounds
+from certiformer.kernel import Refused
 from certiformer.kernel.balls import ZERO, ball, decimal, larger, smaller, working_precision
 from certiformer.kernel.computation import Files, Finding
 from certiformer.kernel.construction import Construction, Entries, Head, copy, eraser
@@ -93,8 +94,7 @@ from certiformer.kernel.files import CONFIG, LEARNER, MODEL
 from certiformer.kernel.meanings.learner import larger_reading, read_learner
 from certiformer.kernel.meanings.relu_learner import ReluLearner
 from certiformer.kernel.meanings.selection import Selection
-from certiformer.kernel.numbers import exact_text
-from certiformer.kernel.refusal import Refused
+from certiformer.kernel.programs import exact_text
 from certiformer.kernel.rounding import FORMATS, Format, NoBound, no_overflow
 from certiformer.kernel.weights import read_model
 

@@ -22,8 +22,8 @@ from flint import arb, fmpq
 
 from certiformer.kernel import balls
 from certiformer.kernel.balls import ONE, ZERO, BallDomain, about, hull
-from certiformer.kernel.functions import point_series
 from certiformer.kernel.programs import Program, fold
+from certiformer.kernel.taylor import point_series
 
 
 class Jet:

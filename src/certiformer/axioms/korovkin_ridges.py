@@ -30,7 +30,7 @@ Proof
     Attention. The scores of the heads do not depend on x and their mixing matrix is invertible, so every row gets all
     of x exactly (`construct.exact_gather`), and the block computes an affine function plus ReLU units of x, which can be
     switched off at all positions but one (`construct.position_gating`). What the stored weights really compute
-    is read off in balls (`kernel.units`); nothing is assumed about them.
+    is read off in balls (`kernel.layers`); nothing is assumed about them.
     Operator. Scale to t in [0, 1]^D and extend f evenly and 2-periodically in every variable; |f(y) - f(t)| <= sum_i
     L_i (b_i - a_i) |y_i - t_i| stays true with distances on the circle of length 2 (folding shortens distances). With
     K_m(y) = sum_{|k| <= m} rho_|k| e^{i pi k y} = |sum_j a_j e^{i pi j y}|^2 / sum_j a_j^2 >= 0, P(t) = E f(y), where
@@ -97,12 +97,12 @@ from certiformer.axioms.cosine_ridges import (
 )
 from certiformer.axioms.grid import partition
 from certiformer.axioms.jets import jets
+from certiformer.kernel import Refused
 from certiformer.kernel.balls import ZERO, BallDomain, ConstantAlgebra, about, hull, larger, largest, smaller
 from certiformer.kernel.certificate import Theorem as TheoremNode
+from certiformer.kernel.layers import Unit, UnitSum, units_of
 from certiformer.kernel.problem import Problem, ProgramFunction, select
 from certiformer.kernel.programs import Program, fold
-from certiformer.kernel.refusal import Refused
-from certiformer.kernel.units import Unit, UnitSum, units_of
 
 THEOREM = {
     "id": "axioms.korovkin_ridges",

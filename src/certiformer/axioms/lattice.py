@@ -27,8 +27,8 @@ from functools import lru_cache
 
 from flint import arb, fmpq
 
+from certiformer.kernel import Refused
 from certiformer.kernel.balls import ONE, ZERO, ball, hull, larger
-from certiformer.kernel.refusal import Refused
 
 SLICES = 64
 TERMS = 40

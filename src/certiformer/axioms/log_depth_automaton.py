@@ -79,12 +79,12 @@ from flint import arb
 
 from certiformer.axioms.automaton_report import NOT_CLAIMED as NOT_CLAIMED
 from certiformer.axioms.automaton_report import Report, claim, finding
+from certiformer.kernel import Refused
 from certiformer.kernel.balls import working_precision
 from certiformer.kernel.computation import Files, Finding
 from certiformer.kernel.construction import Construction, Unit, cleared, copy, step
 from certiformer.kernel.files import AUTOMATON, CONFIG, MODEL
 from certiformer.kernel.meanings.automaton import Automaton
-from certiformer.kernel.refusal import Refused
 from certiformer.kernel.situations.heads import brought, shares_of
 from certiformer.kernel.situations.numbers import UNIT, Number, Run, as_ball, gathered, sure, term
 from certiformer.kernel.weights import Tensor, read_model

@@ -32,8 +32,8 @@ from functools import lru_cache
 from flint import arb, arb_series
 
 from certiformer.axioms.profile_series import SeriesAlgebra
+from certiformer.kernel import Refused
 from certiformer.kernel.balls import HALF, ZERO, ball, power
-from certiformer.kernel.refusal import Refused
 
 TERMS = 60
 ORDER = 8

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from flint import arb
 
+from certiformer.kernel import Refused
 from certiformer.kernel.balls import ONE, ZERO, larger
-from certiformer.kernel.refusal import Refused
 from certiformer.kernel.rounding import Format, NoBound, no_overflow, summation
 from certiformer.kernel.weights import Tensor
 

@@ -67,11 +67,11 @@ from typing import Any
 
 from flint import arb
 
+from certiformer.kernel import Refused
 from certiformer.kernel.balls import decimal
 from certiformer.kernel.computation import Files, Finding
 from certiformer.kernel.files import CONFIG, MACHINE, MODEL
 from certiformer.kernel.meanings.machine import Machine
-from certiformer.kernel.refusal import Refused
 from certiformer.kernel.situations.machines import looped_machine
 from certiformer.kernel.situations.numbers import as_ball
 from certiformer.kernel.weights import Tensor, read_model

@@ -1,6 +1,6 @@
 """Stored weights are never exactly those of a theorem: what the difference may cost.
 
-The heads are compared one by one, by the rule *shares* of `kernel.affine_softmax`; a theorem has no affine part, so the
+The heads are compared one by one, by the rule *shares* of `kernel.layers`; a theorem has no affine part, so the
 stored one counts in full.
 """
 
@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from flint import arb
 
-from certiformer.kernel.affine_softmax import Head, Prototypes
+from certiformer.kernel import Refused
 from certiformer.kernel.balls import BallDomain
-from certiformer.kernel.refusal import Refused
+from certiformer.kernel.layers import Head, Prototypes
 
 
 def registers_only(left: object, domain: BallDomain, heads: int = 1) -> Prototypes:

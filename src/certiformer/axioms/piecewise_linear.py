@@ -36,7 +36,7 @@ Not certified
 Example
     >>> from certiformer.kernel.balls import BallDomain, working_precision
     >>> from certiformer.kernel.problem import Problem, ProgramFunction
-    >>> from certiformer.kernel.units import Unit, UnitSum
+    >>> from certiformer.kernel.layers import Unit, UnitSum
     >>> from certiformer.target import parse_domain, parse_formula
     >>> working_precision()
     >>> left = UnitSum("relu", [arb(-1)], arb(0), [Unit([arb(1)], arb(0), arb(2), arb(0))])
@@ -52,14 +52,13 @@ from __future__ import annotations
 
 from flint import arb
 
-from certiformer.kernel import taylor
+from certiformer.kernel import Refused, taylor
 from certiformer.kernel.balls import HALF, ZERO, Box, larger
 from certiformer.kernel.certificate import Theorem as TheoremNode
+from certiformer.kernel.layers import UnitSum
 from certiformer.kernel.problem import Problem
-from certiformer.kernel.refusal import Refused
 from certiformer.kernel.rules import stated_bound
 from certiformer.kernel.taylor import MAX_ORDER, Form
-from certiformer.kernel.units import UnitSum
 
 THEOREM = {
     "id": "axioms.piecewise_linear",

@@ -13,8 +13,8 @@ from flint import arb
 
 from certiformer.kernel import balls
 from certiformer.kernel.balls import ONE, ZERO
-from certiformer.kernel.functions import point_series
 from certiformer.kernel.programs import Program, fold
+from certiformer.kernel.taylor import point_series
 
 Series = list[arb]
 

@@ -27,8 +27,8 @@ from itertools import combinations_with_replacement, product
 
 from flint import arb, fmpq
 
+from certiformer.kernel import Refused
 from certiformer.kernel.balls import ONE, ZERO, ball, hull, larger
-from certiformer.kernel.refusal import Refused
 
 MAX_TERMS = 64
 MAX_RADIUS_SQUARED = 40

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 
 from flint import arb, arb_mat
 
+from certiformer.kernel import Refused
 from certiformer.kernel.balls import ZERO
 from certiformer.kernel.problem import Bundle, PointNetwork
-from certiformer.kernel.refusal import Refused
 
 _FFN = "blocks.0.ffn"
 

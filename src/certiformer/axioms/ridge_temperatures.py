@@ -57,11 +57,11 @@ from certiformer.axioms.grid import partition
 from certiformer.axioms.perturbation import charge_heads, registers_only
 from certiformer.axioms.sigmoid_knots import Ridge, ridge_sum
 from certiformer.axioms.temperatures import Temperatures
-from certiformer.kernel.affine_softmax import Head, Prototypes
+from certiformer.kernel import Refused
 from certiformer.kernel.balls import ZERO, BallDomain, ball, largest
 from certiformer.kernel.certificate import Theorem as TheoremNode
+from certiformer.kernel.layers import Head, Prototypes
 from certiformer.kernel.problem import Problem, ProgramFunction
-from certiformer.kernel.refusal import Refused
 
 THEOREM = {
     "id": "axioms.ridge_temperatures",

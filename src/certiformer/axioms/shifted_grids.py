@@ -84,12 +84,11 @@ from certiformer.axioms.grid import partition
 from certiformer.axioms.jets import DerivativeBounds
 from certiformer.axioms.shifted_lattice import ShiftedLattice, Unit
 from certiformer.axioms.sink_heads import Affine, Block, Vector, others
+from certiformer.kernel import Refused
 from certiformer.kernel.balls import HALF, ONE, ZERO, BallDomain, Box, ConstantAlgebra, ball, larger, largest
 from certiformer.kernel.certificate import Theorem as TheoremNode
-from certiformer.kernel.network import Network
-from certiformer.kernel.problem import Problem, ProgramFunction
+from certiformer.kernel.problem import Network, Problem, ProgramFunction
 from certiformer.kernel.programs import Program, fold
-from certiformer.kernel.refusal import Refused
 
 THEOREM = {
     "id": "axioms.shifted_grids",

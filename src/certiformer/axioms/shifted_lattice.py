@@ -20,8 +20,9 @@ from typing import Any
 from flint import arb, fmpq
 
 from certiformer.errors import BadInput
-from certiformer.kernel.balls import BallDomain, ball, exact
-from certiformer.kernel.refusal import Refused
+from certiformer.kernel import Refused
+from certiformer.kernel.balls import BallDomain, ball
+from certiformer.kernel.programs import exact
 
 MAX_UNITS = 500_000
 MAX_HEADS = 100_000

@@ -71,11 +71,11 @@ from flint import arb
 
 from certiformer.axioms.logistic_rounding import Rounding, rounding
 from certiformer.axioms.sigmoid_knots import MAX_PARTS, Ideal, Knots, ProfileBounds, ideal_heads, ridge_sum
-from certiformer.kernel.affine_softmax import Head, Prototypes
+from certiformer.kernel import Refused
 from certiformer.kernel.balls import HALF, ONE, ZERO, BallDomain, ball, larger, largest, power, smaller
 from certiformer.kernel.certificate import Theorem as TheoremNode
+from certiformer.kernel.layers import Head, Prototypes
 from certiformer.kernel.problem import Problem, ProgramFunction
-from certiformer.kernel.refusal import Refused
 
 THEOREM = {
     "id": "axioms.sigmoid_heads",

@@ -24,9 +24,9 @@ from certiformer.axioms.jets import jets
 from certiformer.axioms.logistic_rounding import rounding
 from certiformer.axioms.profile_series import derivatives
 from certiformer.errors import BadInput
-from certiformer.kernel.balls import HALF, ZERO, BallDomain, ConstantAlgebra, ball, exact, hull, larger, power
-from certiformer.kernel.programs import Program, fold
-from certiformer.kernel.refusal import Refused
+from certiformer.kernel import Refused
+from certiformer.kernel.balls import HALF, ZERO, BallDomain, ConstantAlgebra, ball, hull, larger, power
+from certiformer.kernel.programs import Program, exact, fold
 from certiformer.target.ridges import Direction, ridge_split
 
 MAX_PIECES = 100_000

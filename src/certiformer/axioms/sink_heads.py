@@ -17,9 +17,9 @@ from typing import Any
 
 from flint import arb
 
+from certiformer.kernel import Refused
 from certiformer.kernel.balls import ONE, ZERO, Box, larger
-from certiformer.kernel.network import Network
-from certiformer.kernel.refusal import Refused
+from certiformer.kernel.problem import Network
 from certiformer.kernel.weights import Tensor
 
 Vector = dict[int, arb]  # coordinate of the residual stream -> value; absent means zero

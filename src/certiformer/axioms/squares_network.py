@@ -11,11 +11,10 @@ from dataclasses import dataclass
 
 from flint import arb, arb_mat
 
-from certiformer.kernel import taylor
-from certiformer.kernel.affine_softmax import Head, Prototypes, as_prototypes
+from certiformer.kernel import Refused, taylor
 from certiformer.kernel.balls import ONE, ZERO, BallDomain
-from certiformer.kernel.network import Network
-from certiformer.kernel.refusal import Refused
+from certiformer.kernel.layers import Head, Prototypes, as_prototypes
+from certiformer.kernel.problem import Network
 from certiformer.kernel.weights import Tensor
 
 NOT_SQUARES = "the transformer is not squares by sigmoid heads and bumps by a ReLU part, as the theorem requires: "

@@ -74,11 +74,11 @@ from certiformer.axioms.radial_lattice import Bump, Constants, constants
 from certiformer.axioms.squares_network import SquaresNetwork, read_squares, square_error
 from certiformer.axioms.voronoi_second_order import ideal_values as taylor_values
 from certiformer.errors import BadInput
-from certiformer.kernel.balls import HALF, ZERO, BallDomain, ConstantAlgebra, ball, exact, larger, largest
+from certiformer.kernel import Refused
+from certiformer.kernel.balls import HALF, ZERO, BallDomain, ConstantAlgebra, ball, larger, largest
 from certiformer.kernel.certificate import Theorem as TheoremNode
 from certiformer.kernel.problem import Problem, ProgramFunction
-from certiformer.kernel.programs import Program, fold
-from certiformer.kernel.refusal import Refused
+from certiformer.kernel.programs import Program, exact, fold
 from certiformer.target.build import Builder
 
 THEOREM = {

@@ -30,8 +30,8 @@ from math import comb
 
 from flint import arb
 
+from certiformer.kernel import Refused
 from certiformer.kernel.balls import ONE, ZERO, ball, hull
-from certiformer.kernel.refusal import Refused
 from certiformer.kernel.taylor import table
 
 FREQUENCIES = 6

@@ -74,12 +74,12 @@ from certiformer.axioms.derivatives import TaylorBounds, series
 from certiformer.axioms.grid import Grid, partition
 from certiformer.axioms.perturbation import charge_heads, registers_only
 from certiformer.axioms.temperature_moments import MAX_HEADS, MAX_ORDER, combined_moments, output_weights
-from certiformer.kernel.affine_softmax import Head
+from certiformer.kernel import Refused
 from certiformer.kernel.balls import ONE, ZERO, BallDomain, ConstantAlgebra, largest
 from certiformer.kernel.certificate import Theorem as TheoremNode
+from certiformer.kernel.layers import Head
 from certiformer.kernel.problem import Problem, ProgramFunction
 from certiformer.kernel.programs import Program, fold
-from certiformer.kernel.refusal import Refused
 from certiformer.kernel.taylor import table
 
 THEOREM = {

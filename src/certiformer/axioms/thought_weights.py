@@ -11,9 +11,9 @@ from functools import cached_property
 from itertools import accumulate
 from typing import Any
 
+from certiformer.kernel import Refused
 from certiformer.kernel.construction import Construction, Unit, copy
 from certiformer.kernel.meanings.machine import MOVES, Machine
-from certiformer.kernel.refusal import Refused
 from certiformer.kernel.rounding import FORMATS
 from certiformer.kernel.weights import Tensor
 

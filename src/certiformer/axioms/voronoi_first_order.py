@@ -57,11 +57,11 @@ from certiformer.axioms.grid import Grid
 from certiformer.axioms.grid_theorem import prove_on_grid
 from certiformer.axioms.jets import DerivativeBounds
 from certiformer.axioms.lattice import first_order_moment
+from certiformer.kernel import Refused
 from certiformer.kernel.balls import ZERO, BallDomain, ConstantAlgebra
 from certiformer.kernel.certificate import Theorem as TheoremNode
 from certiformer.kernel.problem import Problem
 from certiformer.kernel.programs import Program, fold
-from certiformer.kernel.refusal import Refused
 
 THEOREM = {
     "id": "axioms.voronoi_first_order",

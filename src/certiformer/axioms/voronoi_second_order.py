@@ -59,11 +59,11 @@ from certiformer.axioms.grid import Grid
 from certiformer.axioms.grid_theorem import prove_on_grid
 from certiformer.axioms.jets import DerivativeBounds, jets
 from certiformer.axioms.lattice import moments
+from certiformer.kernel import Refused
 from certiformer.kernel.balls import HALF, ZERO, BallDomain
 from certiformer.kernel.certificate import Theorem as TheoremNode
 from certiformer.kernel.problem import Problem
 from certiformer.kernel.programs import Program
-from certiformer.kernel.refusal import Refused
 
 THEOREM = {
     "id": "axioms.voronoi_second_order",

@@ -91,7 +91,7 @@ def _say_coverage(found: Audit, terminal: Terminal) -> None:
 
 def layer_table(found: Audit) -> Table:
     """The figures of the first layers."""
-    table = _table("layer", "heads", "QK/√e max", "median", "random", "OV max", "random", "score bound", "α (median)")
+    table = _table("layer", "heads", "QK/√e max", "median", "random", "OV max", "random", "score bound", "α median")
     for number, layer in enumerate(found.measurements.layers[:LAYERS]):
         times = f" x{layer.repeats}" if layer.repeats > 1 else ""
         table.add_row(f"{number}{times}", *_layer_cells(layer))

@@ -1,6 +1,7 @@
 """`certiformer check`: the checker and nothing else (no JAX, no NumPy, no search).
 
 For a compiled program with few inputs, a run on all of them comes after the verdict and beside it; `--proof-only` omits it.
+The run needs JAX, which the checker does not.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import shlex
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from tyro.conf import Positional, arg
 
@@ -16,10 +17,94 @@ from certiformer.cli.options import Flag
 from certiformer.cli.progress import progress_for
 from certiformer.cli.terminal import Terminal
 from certiformer.errors import BadInput
-from certiformer.kernel.numbers import json_number
+from certiformer.report.numbers import json_number
 
 if TYPE_CHECKING:
     from certiformer.kernel.check import Verdict
+
+
+def run_every_input(directory: str, terminal: Terminal) -> dict[str, Any] | None:
+    """Run the transformer on all inputs where they are fewer than two million; None where they are not."""
+    from certiformer.api.folders import load
+    from certiformer.errors import MALFORMED, BadInput
+    from certiformer.rasp.inputs import count_inputs
+
+    try:
+        compiled = load(directory).subject
+    except MALFORMED as problem:  # of a claim that is left undecided nothing was read so far
+        raise BadInput(f"the program in {directory} cannot be run: {problem}") from None
+    count = count_inputs(compiled.vocab, compiled.length)
+    from certiformer.compiler.programs.exhaustive import can_be_exhausted, exhaust
+
+    if not can_be_exhausted(compiled):
+        return {"inputs": count, "tried": 0, "wrong": None, "dtype": compiled.dtype}
+    try:
+        with progress_for(terminal) as progress:
+
+            def tried(done: int, total: int) -> None:
+                progress("run", done, total, f"{done:,} of {total:,} inputs")
+
+            tried_all = exhaust(compiled, tried)
+    except BadInput as problem:
+        return {"inputs": count, "tried": 0, "wrong": None, "dtype": compiled.dtype, "reason": str(problem)}
+    wrong = None
+    if tried_all.wrong is not None:
+        xs, position, answer, right = tried_all.wrong
+        names = {"input": [str(x) for x in xs], "position": position, "answer": str(answer), "program": str(right)}
+        wrong = names
+    return {"inputs": count, "tried": tried_all.tried, "wrong": wrong, "dtype": compiled.dtype}
+
+
+def describe(verdict: Verdict, directory: str, seconds: float, ran: dict[str, Any] | None, terminal: Terminal) -> None:
+    """The verdict and the run for a reader."""
+    from certiformer.report.wording import rests_on
+
+    if verdict.outcome == "proved":
+        terminal.fact("certified", verdict.sentence, "good")
+        terminal.fact("rests on", rests_on(rules_of(verdict)))
+        terminal.fact("proof", f"{steps_of(verdict)}{verdict.reason}; {seconds:.2f} s")
+    else:
+        if verdict.sentence:
+            terminal.fact("claim", verdict.sentence)
+        tone = "bad" if verdict.outcome == "refused" else "weak"
+        terminal.fact(verdict.outcome, f"{verdict.reason[:1].upper()}{verdict.reason[1:]}.", tone)
+        if verdict.outcome == "refused":
+            terminal.fact("meaning", "these files do not prove the claim; that does not make it false")
+    if ran is not None:
+        _describe_run(ran, terminal)
+    folder = shlex.quote(directory)
+    terminal.facts("next", [f"certiformer show {folder}   # what is claimed and what is not"])
+
+
+def _describe_run(ran: dict[str, Any], terminal: Terminal) -> None:
+    wrong = ran["wrong"]
+    if wrong is not None:
+        terminal.fact(
+            "run",
+            f"on this machine the input {' '.join(wrong['input'])} is answered by {wrong['answer']} at position"
+            f" {wrong['position']}, where the program says {wrong['program']}",
+            "bad",
+        )
+    elif ran["tried"]:
+        terminal.fact(
+            "run",
+            f"all {ran['tried']:,} inputs were also run on this machine in {ran['dtype']}, and each answer is right (a run,"
+            " not part of the proof)",
+        )
+    else:
+        why = ran.get("reason") or f"there are {_large(ran['inputs'])} inputs, too many or too long to run each"
+        terminal.fact("run", f"{why}; the proof covers them all")
+
+
+def _large(number: int) -> str:
+    """A count, as a power of ten when it is long.
+
+    >>> _large(1234), _large(3 * 10**20)
+    ('1,234', '3e20')
+    """
+    text = str(number)
+    return f"{number:,}" if len(text) <= 12 else f"{text[0]}e{len(text) - 1}"
+
 
 SUMMARY = "Check the claim of a run folder from its files alone; nothing that its maker said is believed."
 EXAMPLES = """
@@ -87,7 +172,6 @@ def _subject(directory: str) -> str | None:
 
 def _compiled(verdict: Verdict, program: bool, options: Options, seconds: float, terminal: Terminal) -> int:
     """A compiled program: the verdict, then the run; a wrong answer here is a failure whatever was proved."""
-    from certiformer.cli.check_compiled import describe, run_every_input
 
     wanted = program and verdict.outcome in ("proved", "undecided") and not options.proof_only
     ran = run_every_input(options.directory, terminal) if wanted else None
@@ -170,7 +254,7 @@ def proved_run_error(verdict: Verdict) -> str | None:
 
 def _recorded_program(verdict: Verdict, terminal: Terminal) -> None:
     """The target as it was recorded, where it is too long for the sentence."""
-    from certiformer.kernel.target import FunctionOnBox
+    from certiformer.kernel.claim import FunctionOnBox
     from certiformer.target.show import formula
 
     if verdict.claim is None or not isinstance(verdict.claim.target, FunctionOnBox):

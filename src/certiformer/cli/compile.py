@@ -17,8 +17,8 @@ from certiformer.errors import BadInput
 
 if TYPE_CHECKING:
     from certiformer.artifact import Artifact
-    from certiformer.compiled.make import Request
     from certiformer.compiler.driver import Compiled
+    from certiformer.compiler.programs.make import Request
 
 SUMMARY = "Turn a RASP program into a transformer that is proved to compute it on every input."
 EXAMPLES = """
@@ -128,7 +128,7 @@ def _announce(request: Request, terminal: Terminal) -> None:
 
 def _bill(raw: Compiled, terminal: Terminal) -> None:
     """The size of what was compiled, printed before it is certified."""
-    from certiformer.compiled.bill import bill_of
+    from certiformer.compiler.programs.bill import bill_of
     from certiformer.report.numbers import size_text
 
     bill = bill_of(raw.config, raw.circuit)
@@ -147,8 +147,8 @@ def _drawing(compiled: Artifact, terminal: Terminal) -> bytes | None:
 
 def _limits(request: Request, seconds: float, terminal: Terminal) -> dict[str, Any]:
     """The largest exact length for each dtype, and the lines that say so."""
-    from certiformer.compiled.limits import DTYPES
-    from certiformer.compiled.make import limit
+    from certiformer.compiler.programs.limits import DTYPES
+    from certiformer.compiler.programs.make import limit
 
     found = {}
     with progress_for(terminal) as progress:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass, fields
 from importlib import import_module
 from pathlib import Path
@@ -17,10 +18,10 @@ from certiformer.kernel.files import AUTOMATON, GATES, LEARNER, MACHINE, PROGRAM
 
 if TYPE_CHECKING:
     from certiformer.artifact import Artifact
-    from certiformer.compiled.program import TokenProgram
-    from certiformer.compiled.trace import Reading, Trace
+    from certiformer.compiler.programs.program import TokenProgram
+    from certiformer.compiler.programs.trace import Reading, Trace
 
-# What else than a program may be in a folder; the module `run_KIND` runs it.
+# What else than a program may be in a folder; `run_kinds` runs it.
 KINDS = {MACHINE: "machine", AUTOMATON: "automaton", GATES: "circuit", LEARNER: "incontext"}
 SUMMARY = "Run a compiled program on an input: tokens in, tokens out."
 EXAMPLES = """
@@ -29,6 +30,7 @@ EXAMPLES = """
   certiformer run runs/reverse "a b c" --attention --out a.html # the same as a page
   certiformer run runs/reverse "a b c" --trace                  # every variable beside the program's value
   certiformer run runs/reverse "a b c" --variable length        # one variable, after every sub-layer
+  certiformer run runs/reverse --batch inputs.txt               # an input in every line; the answers, line by line
   certiformer run runs/bb5 "" --steps 5000                      # a compiled machine: the tape after so many steps
   certiformer run runs/ridge --context data.csv --query "1,2"   # a learner: what the rows of a table predict
 
@@ -59,6 +61,8 @@ class Options:
     """compare the variables of this name, after every sub-layer in which they live"""
     out: Annotated[str | None, arg(metavar="FILE.html", help_behavior_hint="")] = None
     """write a page with the circuit and the attention on this input"""
+    batch: Annotated[str | None, arg(metavar="FILE.txt", help_behavior_hint="")] = None
+    """answer an input in every line, all run together; - reads from the standard input"""
     force: Flag = False
     """replace an earlier page"""
     json: Flag = False
@@ -70,18 +74,20 @@ class Options:
 def run(options: Options, terminal: Terminal) -> int:
     """Run the transformer and print; returns the exit code."""
     from certiformer.api.folders import load
-    from certiformer.compiled.sources import read_input
+    from certiformer.compiler.programs.sources import read_input
 
     artifact = load(options.directory)
     kind = KINDS.get(artifact.certificate.subject)
     if kind is not None:
-        return import_module(f"certiformer.cli.run_{kind}").run(artifact, options, terminal)
+        return getattr(import_module("certiformer.cli.run_kinds"), f"run_{kind}")(artifact, options, terminal)
     if artifact.certificate.subject != PROGRAM:
         raise BadInput(
             f"{options.directory} holds an approximation, which is evaluated from Python: load(DIR).run(point)"
         )
-    refuse_flags(options, "a compiled program", "tokens", "attention", "trace", "variable", "out", "force")
+    refuse_flags(options, "a compiled program", "tokens", "attention", "trace", "variable", "out", "batch", "force")
     compiled: TokenProgram = artifact.subject
+    if options.batch is not None:
+        return _run_batch(artifact, options, terminal)
     xs = read_input(options.tokens or "", compiled.vocab)
     if not xs:
         raise BadInput('the input has no tokens; write them with blanks between, as in "a b c"')
@@ -104,6 +110,40 @@ def run(options: Options, terminal: Terminal) -> int:
     return 1 if trace is not None and trace.first_wrong is not None else 0
 
 
+def _run_batch(artifact: Artifact, options: Options, terminal: Terminal) -> int:
+    """Answer an input in every line of a file; a line of answers for each."""
+    from certiformer.compiler.programs.circuit_data import spell
+    from certiformer.compiler.programs.sources import read_input
+    from certiformer.rasp.interpreter import read_tokens
+
+    if options.tokens is not None or options.attention or options.trace or options.variable or options.out:
+        raise BadInput("--batch answers the inputs of a file and shows nothing else; look at one of them without it")
+    compiled: TokenProgram = artifact.subject
+    inputs = []
+    for number, line in enumerate(_lines(str(options.batch)), 1):
+        try:
+            inputs.append(read_tokens(read_input(line, compiled.vocab), compiled.vocab, compiled.length))
+        except BadInput as problem:
+            raise BadInput(f"line {number} of {options.batch}: {problem}") from None
+    answers = artifact.run_many(inputs)
+    if terminal.json:
+        facts = {"outcome": "done", "inputs": inputs, "outputs": answers, "dtype": compiled.dtype}
+        terminal.emit({**facts, "directory": options.directory})
+    else:
+        for outputs in answers:
+            terminal.say(" ".join(map(spell, outputs)))
+    return 0
+
+
+def _lines(file: str) -> list[str]:
+    """The lines of a file, or of the standard input, without empty ones at the end."""
+    try:
+        text = sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise BadInput(f"{file} is not text in UTF-8") from None
+    return text.rstrip().splitlines()
+
+
 def refuse_flags(options: Options, what: str, *known: str) -> None:
     """One sentence for a flag that says nothing about `what`; `known` are the flags that do."""
     for field in fields(options):
@@ -114,14 +154,14 @@ def refuse_flags(options: Options, what: str, *known: str) -> None:
 
 
 def _patterns(compiled: TokenProgram, xs: list[Any]) -> list[dict[str, Any]]:
-    from certiformer.compiled.circuit_data import patterns
+    from certiformer.compiler.programs.circuit_data import patterns
 
     heads = patterns(compiled, xs)["heads"]
     return [{"name": head["name"], "weights": head["maps"][0]["values"]} for head in heads]
 
 
 def _page(artifact: Artifact, xs: list[Any], path: Path, force: bool) -> Path:
-    from certiformer.compiled.circuit_data import circuit_data
+    from certiformer.compiler.programs.circuit_data import circuit_data
     from certiformer.disk import put_file
     from certiformer.report.circuit_page import write_circuit
 
@@ -137,7 +177,7 @@ def _describe(
     trace: Trace | None,
     terminal: Terminal,
 ) -> None:
-    from certiformer.compiled.circuit_data import spell
+    from certiformer.compiler.programs.circuit_data import spell
 
     if terminal.quiet:
         terminal.say(" ".join(map(spell, outputs)))
@@ -163,7 +203,7 @@ def _verdict(trace: Trace, compiled: TokenProgram, terminal: Terminal) -> None:
         count = f"{len(trace.readings):,} readings"
         terminal.fact("trace", f"{count} agree with the program; the largest deviation is {most:.2g}", "good")
         return
-    from certiformer.compiled.circuit_data import spell, sublayer_name
+    from certiformer.compiler.programs.circuit_data import spell, sublayer_name
 
     position = wrong.wrong[0]
     where = f" (source {wrong.place})" if wrong.place else ""
@@ -176,7 +216,7 @@ def _verdict(trace: Trace, compiled: TokenProgram, terminal: Terminal) -> None:
 
 
 def _reading(reading: Reading) -> dict[str, Any]:
-    from certiformer.compiled.circuit_data import spell, sublayer_name
+    from certiformer.compiler.programs.circuit_data import spell, sublayer_name
 
     return {
         "variable": reading.cell.name,

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from certiformer.compiled.trace import Trace
+    from certiformer.compiler.programs.trace import Trace
 
 LABEL = 11
 
@@ -57,7 +57,7 @@ def pattern_lines(tokens: Sequence[str], weights: Sequence[Sequence[float]]) -> 
 
 def trace_lines(trace: Trace) -> Iterator[str]:
     """A line for each variable and sub-layer: where it is, what it holds, what the program says."""
-    from certiformer.compiled.circuit_data import spell, sublayer_name
+    from certiformer.compiler.programs.circuit_data import spell, sublayer_name
 
     rows = [("after", "variable", "at", "holds", "the program says", "")]
     for reading in trace.readings:

@@ -46,7 +46,7 @@ class Options:
 
 def run(options: Options, terminal: Terminal) -> int:
     """Read the folder and say what it holds; returns the exit code."""
-    from certiformer.kernel.refusal import Refused
+    from certiformer.kernel import Refused
 
     try:
         return _shown(options, terminal)

@@ -23,6 +23,8 @@ EXAMPLES = """
   certiformer size --class lipschitz --constant 1 --dimension 4 --eps 0.01             # weights, numbers and bits
   certiformer size --class lipschitz --constant 1 --dimension 2 --weights 10000        # what a budget buys
   certiformer size --class lipschitz --constant 1 --dimension 2 --over eps --values 0.1,0.03,0.01 --picture size.svg
+  certiformer size --class circuits --inputs 64 --depth 8                              # exact classes have no epsilon
+  certiformer size --class languages --symbols 2 --length 200 --over states --values 10,20,50
 
 exit codes: 0 done, 2 bad input
 """
@@ -35,7 +37,7 @@ class Options:
     """The flags of `size`."""
 
     kind: Annotated[str, arg(name="class", metavar="NAME")]
-    """the class of functions: lipschitz"""
+    """the class: lipschitz, symmetric, equivariant, smooth, analytic, ridges, circuits, languages, programs"""
     eps: Annotated[str | None, arg(metavar="E", help_behavior_hint="")] = None
     """the error in the sup norm, an exact number: 0.1, 1e-3, 1/100 (for classes of real functions)"""
     weights: Annotated[str | None, arg(metavar="N", help_behavior_hint="")] = None
@@ -43,11 +45,35 @@ class Options:
     bits: Annotated[int, arg(metavar="B")] = 64
     """how many bits a weight has, where bits are turned into weights"""
     constant: Text = None
-    """the constant of the class (lipschitz: L)"""
+    """the constant of a class of real functions: L, or M for analytic ones"""
     dimension: Number = None
     """D: the functions live on [0,1]^D"""
+    smoothness: Number = None
+    """smooth: the order of the derivatives that are bounded"""
+    radius: Text = None
+    """analytic: how far the power series converge at every point"""
+    ridges: Number = None
+    """ridges: how many terms the sums have"""
+    inputs: Number = None
+    """circuits: the number of input bits"""
+    depth: Number = None
+    """circuits: the depth, with gates of two operands"""
+    states: Number = None
+    """languages: the states of the automata"""
+    symbols: Number = None
+    """languages, programs: the size of the alphabet"""
+    length: Number = None
+    """languages, programs: the longest sequence"""
+    units: Number = None
+    """programs: the hidden units of the bill"""
+    layers: Number = None
+    """programs: its layers (1)"""
+    heads: Number = None
+    """programs: its heads (1)"""
+    width: Number = None
+    """programs: its width (7)"""
     over: Annotated[str | None, arg(metavar="AXIS", help_behavior_hint="")] = None
-    """a table over eps or a whole-numbered parameter of the class"""
+    """a table over eps or a parameter of the class"""
     values: Annotated[str | None, arg(metavar="A,B,C", help_behavior_hint="")] = None
     """its values; 1:8 is 1, 2, ..., 8"""
     picture: Annotated[str | None, arg(metavar="FILE.svg", help_behavior_hint="")] = None
@@ -64,9 +90,9 @@ def run(options: Options, terminal: Terminal) -> int:
     """Answer the question; returns the exit code."""
     from certiformer.api.studies import size
     from certiformer.cli.number_lists import spread
-    from certiformer.sizes import Budget
+    from certiformer.sizes import PARAMETERS, Budget
 
-    arguments: dict[str, Any] = {name: getattr(options, name) for name in ("eps", "bits", "constant", "dimension")}
+    arguments: dict[str, Any] = {name: getattr(options, name) for name in ("eps", "bits", *PARAMETERS)}
     if options.over is None and (options.values is not None or options.picture is not None):
         raise BadInput("--values and --picture belong to --over AXIS, such as --over eps --values 0.1,0.03,0.01")
     values = spread(options.values or "")

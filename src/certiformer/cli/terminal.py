@@ -127,6 +127,7 @@ class Terminal:
         from rich.console import Console
         from rich.measure import Measurement
 
+        table.collapse_padding = True  # two blanks between columns
         for column in table.columns:
             column._cells = [_visible_cell(cell) for cell in column._cells]
             if column.no_wrap:

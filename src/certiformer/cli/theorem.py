@@ -93,7 +93,7 @@ CLAIMS = {
 
 def _axiom(entry: Entry) -> dict[str, Any] | None:
     """Of an axiom: what is known of its proof, and which claims may rest on it; None for other theorems."""
-    from certiformer.kernel.axioms import AXIOMS, BY_SITUATIONS
+    from certiformer.kernel.certificate import AXIOMS, BY_SITUATIONS
     from certiformer.report.wording import AXIOM_STATUS
 
     record = entry.record

@@ -1,4 +1,7 @@
-"""The compiler: RASP programs become the weights of transformers that compute them exactly. NumPy only.
+"""The compiler: RASP programs become the weights of transformers that compute them exactly.
+
+The passes need NumPy only. `programs`, `machines`, `automata`, `circuits` and `incontext` certify, store and run what is
+made.
 
 The passes, one module each: `graph_to_extended`, `extended_to_draft`, `draft_to_layers`, `layers_to_weights`,
 `draft_to_circuit`; `driver` runs them.

@@ -15,10 +15,9 @@ import numpy as np
 
 from certiformer.artifact import Artifact
 from certiformer.errors import BadInput
-from certiformer.kernel.axioms import AXIOMS, axiom
-from certiformer.kernel.certificate import Certificate, Outcome, Theorem
+from certiformer.kernel import Refused
+from certiformer.kernel.certificate import AXIOMS, Certificate, Outcome, Theorem, axiom
 from certiformer.kernel.files import CONFIG, MODEL, digest
-from certiformer.kernel.refusal import Refused
 from certiformer.model.config import Config
 from certiformer.model.tensor_file import arrays_to_bytes
 

@@ -1,8 +1,12 @@
-"""The witness: `circuit.json` for placed heads and tables."""
+"""The witness: `circuit.json` for placed heads and tables.
+
+With it go the steps by which a certificate concludes facts about the program: whatever the listed lemmas give, node by
+node. The checker's own lemmas are tried on the nodes that they may speak of. What is written down is what they concluded.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import compress, islice
 from typing import Any
 
@@ -10,9 +14,9 @@ from certiformer.compiler.draft import Draft, DraftCell
 from certiformer.compiler.draft_to_layers import Placement, sublayer_name
 from certiformer.compiler.graph_to_extended import Extended
 from certiformer.compiler.layers_to_weights import groups_of, signs
-from certiformer.compiler.lemmas import lemmas_of
 from certiformer.compiler.linear_form import Form, Number
-from certiformer.kernel.meanings.rasp import read_program
+from certiformer.kernel import Refused
+from certiformer.kernel.meanings.rasp import SELECTORS, Program, read_program
 from certiformer.kernel.situations.rasp.circuit import (
     Cell,
     Circuit,
@@ -23,8 +27,44 @@ from certiformer.kernel.situations.rasp.circuit import (
     UnitRole,
     as_rational,
 )
+from certiformer.kernel.situations.rasp.lemmas import Facts
 from certiformer.rasp.graph_file import graph_to_text
 from certiformer.rasp.value import exact, is_number
+
+Step = tuple[str | int, ...]
+
+
+def lemmas_of(program: Program) -> tuple[Step, ...]:
+    """The steps for all nodes of a program, in an order in which each follows from those before."""
+    facts, steps = Facts(program), []
+    for number in range(len(program.nodes)):
+        for step in _candidates(facts, number):
+            try:
+                facts.conclude(step)
+            except Refused:
+                continue
+            steps.append(step)
+    return tuple(steps)
+
+
+def _candidates(facts: Facts, number: int) -> Iterator[Step]:
+    node = facts.nodes[number]
+    if node.kind == "aggregate":
+        selector, value = node.inputs
+        for key in (value, *dict.fromkeys(key for key, _ in facts.equations(selector))):
+            if not facts.holds("same", selector, value):
+                yield ("same", selector, value, key)
+    if node.kind not in SELECTORS:
+        yield from (("constant", number), ("rank" if node.kind == "width" else "distinct", number))
+        return
+    yield from (("order", number), ("reflexive", number), ("one", number))
+    parts = dict.fromkeys(facts.conjuncts(number))
+    steps = [("part", number, c) for c in parts if c != number]
+    steps += [("occurrence", number, key) for key in dict.fromkeys(key for key, _ in facts.equations(number))]
+    steps += [("few", number, c) for c in parts]
+    for step in steps:
+        if not facts.holds("single", number):
+            yield step
 
 
 def draft_to_circuit(extended: Extended, draft: Draft, placement: Placement, kind: str) -> Circuit:

@@ -9,13 +9,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from certiformer.compiler.draft import Draft, Feature
 from certiformer.compiler.draft_to_circuit import draft_to_circuit
 from certiformer.compiler.draft_to_layers import draft_to_layers
 from certiformer.compiler.extended_to_draft import extended_to_draft
+from certiformer.compiler.features import entries
 from certiformer.compiler.graph_to_extended import graph_to_extended
 from certiformer.compiler.layers_to_weights import layers_to_weights
 from certiformer.compiler.precision import precision_of
-from certiformer.compiler.readout import choose_readout
 from certiformer.compiler.twins import require_different_codes
 from certiformer.errors import BadInput
 from certiformer.kernel.situations.rasp.circuit import Circuit
@@ -26,6 +27,30 @@ from certiformer.rasp.program_to_graph import program_to_graph
 from certiformer.rasp.sequences import SOp
 from certiformer.rasp.validate import validate
 from certiformer.rasp.value import Value
+
+MAX_LOGITS = 256  # more values than this are read out as one number
+MAX_FEATURE = 1_024  # squares of larger features would need more digits than float32 has
+
+
+def choose_readout(draft: Draft) -> str:
+    """`logits` while the values are few and their codes small integers once centred, else `number`.
+
+    Logit a is 2 f x - f^2 for the feature f of value a, so the largest belongs to the feature nearest to x. Features
+    are moved so that zero is in their middle: the squares are what has to be represented.
+    """
+    feature = draft.output_feature
+    if feature.numbers is None or len(feature.numbers) >= MAX_LOGITS:
+        return "number"
+    held = entries(feature)
+    if any(f.denominator != 1 for f in held):
+        return "number"
+    middle = (int(min(held)) + int(max(held))) // 2
+    if max(abs(f - middle) for f in held) > MAX_FEATURE:
+        return "number"
+    undefined = None if feature.undefined is None else feature.undefined - middle
+    draft.output_feature = Feature(tuple(f - middle for f in feature.numbers), undefined)
+    draft.output = draft.output.scaled(1, -middle)
+    return "logits"
 
 
 @dataclass(frozen=True)

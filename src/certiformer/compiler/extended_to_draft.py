@@ -1,13 +1,17 @@
 """From plans to cells, heads and units.
 
-Everything starts from the read-out: it asks for the code of the output node as a linear form, that asks for what it is made
-of, and so on. A *form* (node, feature) is obtained, in this order,
+Everything starts from the read-out: it asks for the code of the output node as a linear form, that asks for what it is
+made of, and so on. A *form* (node, feature) is obtained, in this order,
 
 * from the code of the node, when the feature is an affine map of it: nothing to compute;
 * from the embedding, when the node is a function of the token or of the position;
 * from a head, or from a table over what the node reads.
 
 Questions wait on an explicit stack (generators that `yield` what they need), so the depth of a program is no limit.
+
+*Exactness.* Functions of the token or the position are held without any rounding error; widths and means come out of a
+division and are not; what is read from one position is as exact as what stands there; a sum or a table is as exact as
+what it is made of.
 """
 
 from __future__ import annotations
@@ -17,7 +21,6 @@ from typing import Any
 
 from certiformer.compiler.codes import Codes, all_numbers, as_number, as_numbers
 from certiformer.compiler.draft import START, Draft, DraftCell, Feature
-from certiformer.compiler.exactness import Exactness
 from certiformer.compiler.features import affine_of, constant, entries
 from certiformer.compiler.gadgets.head import HeadMaker
 from certiformer.compiler.gadgets.snap import snapped
@@ -31,6 +34,40 @@ from certiformer.errors import BadInput
 from certiformer.rasp.graph import Node
 from certiformer.rasp.operation import Affine, Operation, as_affine
 from certiformer.rasp.value import all_exact
+
+
+class Exactness:
+    """Answers for each node, inputs first, each once."""
+
+    def __init__(self, extended: Extended, sources: Sources) -> None:
+        self._extended, self._sources = extended, sources
+        self._exact: dict[int, bool] = {}
+
+    def __getitem__(self, number: int) -> bool:
+        stack = [number]
+        while stack:
+            top = stack[-1]
+            below = self._made_of(top)
+            missing = [i for i in below or () if i not in self._exact]
+            if missing and top not in self._exact:
+                stack += missing
+                continue
+            stack.pop()
+            self._exact[top] = below is not None and all(self._exact[i] for i in below)
+        return self._exact[number]
+
+    def _made_of(self, number: int) -> tuple[int, ...] | None:
+        """The nodes on which the exactness of this one depends; None when it is inexact anyway."""
+        node = self._extended.nodes[number]
+        if self._sources[number] is not None:
+            return ()
+        if number in self._extended.sums:
+            return tuple(other for _, other in self._extended.sums[number].terms)
+        if number in self._extended.plans:
+            single = node.kind == "aggregate" and "single" in self._extended.nodes[node.inputs[0]].facts
+            return (node.inputs[1],) if single else None
+        return node.inputs
+
 
 Question = tuple[int, Feature]
 Asking = Generator[Question, Form, Form]

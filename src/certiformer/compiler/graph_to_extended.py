@@ -21,9 +21,8 @@ from dataclasses import dataclass, field
 
 from certiformer.compiler.selector_polynomial import EVERYTHING, ONE, Conjunction, Polynomial, Selectors, added
 from certiformer.compiler.sources import CONSTANT, POSITION, Sources
-from certiformer.compiler.totals import Totals
+from certiformer.compiler.totals import Totals, Windows
 from certiformer.compiler.truth import truth_of
-from certiformer.compiler.windows import Windows
 from certiformer.errors import BadInput
 from certiformer.rasp.graph import Graph, Node, Table
 from certiformer.rasp.graph_builder import GraphBuilder

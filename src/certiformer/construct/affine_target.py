@@ -13,9 +13,9 @@ from typing import Any
 
 from flint import arb
 
+from certiformer.kernel import Refused
 from certiformer.kernel.balls import ONE, ZERO, ConstantAlgebra
 from certiformer.kernel.programs import Program, fold
-from certiformer.kernel.refusal import Refused
 
 
 @dataclass(frozen=True)

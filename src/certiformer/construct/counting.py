@@ -3,7 +3,7 @@
 Statement
     Let the tokens be letters x_1, ..., x_n from {0, ..., V - 1} and c_v the number of j with x_j = v. A head with zero
     queries and keys and the value n * (unit vector of the letter) adds exactly (c_0, ..., c_{V-1}) to every position.
-    For any numbers f(0), ..., f(n) the ReLU units of `table_units`, at most n of them, turn c_v into f(c_v):
+    For any numbers f(0), ..., f(n) the ReLU units of `one_block`, at most n of them, turn c_v into f(c_v):
 
         f(c) = f(0) + sum_{j=0}^{n-1} (f(j+1) - 2 f(j) + f(j-1)) relu(c - j),      f(-1) := f(0).
 
@@ -58,8 +58,7 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float
 
-from certiformer.construct.one_block import FFN, HEAD, MAX_WEIGHTS, Tensors
-from certiformer.construct.table_units import Number, interpolated
+from certiformer.construct.one_block import FFN, HEAD, MAX_WEIGHTS, Number, Tensors, interpolated
 from certiformer.errors import BadInput
 from certiformer.model.config import Attention, Block, Config, FeedForward, Heads, Input, Readout
 

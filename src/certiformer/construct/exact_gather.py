@@ -61,14 +61,13 @@ import numpy as np
 from certiformer.construct.affine_target import affine_outputs
 from certiformer.construct.gather_block import gather_transformer
 from certiformer.construct.method import Construction, Layout, Size, Task
-from certiformer.kernel.affine_softmax import as_prototypes
+from certiformer.kernel import Refused
 from certiformer.kernel.balls import BallDomain, working_precision
 from certiformer.kernel.certificate import Boxes
-from certiformer.kernel.cover import LEAF, root
-from certiformer.kernel.network import Network
-from certiformer.kernel.numbers import decimal_text
-from certiformer.kernel.problem import Problem, ProgramFunction, error_upper
-from certiformer.kernel.refusal import Refused
+from certiformer.kernel.layers import as_prototypes
+from certiformer.kernel.problem import Network, Problem, ProgramFunction, error_upper
+from certiformer.kernel.programs import decimal_text
+from certiformer.kernel.rules import LEAF, root
 from certiformer.kernel.weights import read_model
 from certiformer.model import Transformer
 from certiformer.model.store import tensors_to_bytes

@@ -37,7 +37,7 @@ from jaxtyping import Float
 from certiformer.construct.method import Shape, Size
 from certiformer.construct.position_gating import Feed, Ridges, gated
 from certiformer.errors import BadInput
-from certiformer.kernel.refusal import Refused
+from certiformer.kernel import Refused
 from certiformer.model import Attention, Block, Code, Config, FeedForward, Heads, Input, Readout, Transformer
 
 MOST_PRODUCTS = 2**28  # of balls, in one pass of the checker

@@ -53,8 +53,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from certiformer.construct.equality_score import squared_difference
-from certiformer.construct.one_block import MAX_WEIGHTS, Tensors
+from certiformer.construct.one_block import MAX_WEIGHTS, Tensors, squared_difference
 from certiformer.errors import BadInput
 from certiformer.model.config import Attention, Block, Code, Config, Heads, Input, Readout
 

@@ -17,7 +17,7 @@ import numpy as np
 from jaxtyping import Float
 
 from certiformer.construct.fewest_pieces import Polyline, fewest_pieces
-from certiformer.kernel.refusal import Refused
+from certiformer.kernel import Refused
 
 CLOSE = 1e-12  # keys nearer than this share of their range count as one
 Vector = tuple[Fraction, ...]

@@ -26,11 +26,10 @@ from certiformer.axioms.cosine_ridges import directions, spread
 from certiformer.construct.cosine_profile import Bent, Profile, float_profiles, share_out
 from certiformer.construct.gather_block import gather_size, gather_transformer
 from certiformer.construct.method import Construction, Size, Task, with_layout
+from certiformer.kernel import Refused
 from certiformer.kernel.balls import BallDomain, decimal, working_precision
 from certiformer.kernel.certificate import Theorem as TheoremNode
-from certiformer.kernel.network import Network
-from certiformer.kernel.problem import Problem, ProgramFunction
-from certiformer.kernel.refusal import Refused
+from certiformer.kernel.problem import Network, Problem, ProgramFunction
 from certiformer.kernel.weights import read_model
 from certiformer.model.store import tensors_to_bytes
 from certiformer.target import Program

@@ -16,7 +16,7 @@ Differs from the source in
 
 Proof
     c > n / 2 iff c >= h + 1, since c is whole. relu(s) - relu(s - 1) is 0 for s <= 0 and 1 for s >= 1, at s = c - h. It
-    is what `table_units` makes of f(c) = 1[c > n / 2]: the slope changes at h and at h + 1 only (for n = 1 at h = 0
+    is what `one_block` makes of f(c) = 1[c > n / 2]: the slope changes at h and at h + 1 only (for n = 1 at h = 0
     only: the value 1 is reached at the last count). QED.
 
     *Lower bound.* The gap between c = h and c = h + 1 is one token in n, so the value of the head has to be of order n:

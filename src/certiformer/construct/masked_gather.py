@@ -78,8 +78,16 @@ from jaxtyping import ArrayLike, Float
 
 from certiformer.construct import ridge
 from certiformer.construct.gather_block import feed_of
-from certiformer.construct.hops import Hop, hops
-from certiformer.construct.masked_layers import Layout, Tensors, first_slots, last_part, linear_hop, softmax_hop
+from certiformer.construct.masked_layers import (
+    Hop,
+    Layout,
+    Tensors,
+    first_slots,
+    hops,
+    last_part,
+    linear_hop,
+    softmax_hop,
+)
 from certiformer.construct.method import Construction, Shape, Task
 from certiformer.construct.position_gating import Feed, Ridges
 from certiformer.errors import BadInput

@@ -12,7 +12,8 @@ cells of side 1/N, with value f(c), and scores -b N^2 |x - c|_2^2 (up to a term 
 
     |T(x) - f(x)| <= (L/N) (1/2 + D t(b)),    t(b) = 0.13924/b + 0.64 e^-b;    L/2 if N = 1.
 
-T has N^D (D + 2) + 4 D + 7 nonzero weights, of which the N^D values alone depend on f. If moreover the values of f
+T has N^D (D + 2) + 4 D + 7 nonzero weights, of which the N^D values alone depend on f; with o outputs they are N^D (D + 1
++ o) + 4 D + 4 + 3 o and o N^D. If moreover the values of f
 lie in an interval of length L that is known, then for every eta > 0 one of 2^B such heads has an error of at most
 that bound plus eta/2, with
 
@@ -38,8 +39,8 @@ has the maximum 0.278465.
 The others are largest at u = 0 (m < 0) or u = 1/2 (m > 1), as b >= 2: e^-b/2 for m = -1, e^{-2b} for 2, (3/2) e^{-4b}
 for -2, 2 e^{-6b} for 3, (5/2) e^{-9b} for -3, ..., together at most e^-b (0.5 + 0.1354 + 0.0038 + ...) <= 0.64 e^-b.
 
-Bits: round the values to multiples of eta, halves up, which moves their averages by eta/2 at most. Walk through the
-cells so that each step goes to a neighbour; f changes by at most L/N on it, the rounded value by less than L/N + eta
+Bits: round the values to multiples of eta, halves up, which moves their averages by eta/2 at most. Reach every cell from
+a neighbour that was reached before; f changes by at most L/N on that step, the rounded value by less than L/N + eta
 and by a multiple of eta: one of 2 m + 1. The first value is one of at most L/eta + 2. QED.
 
 Assumptions
@@ -71,6 +72,7 @@ Tests
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
 from itertools import product
 
@@ -80,9 +82,9 @@ from certiformer.construct.method import Layout, Task
 from certiformer.construct.voronoi import PARTS, ROOM, Plan
 from certiformer.errors import BadInput
 from certiformer.expressivity.logarithms import log2_above
+from certiformer.kernel import Refused
 from certiformer.kernel.balls import BallDomain, ball, decimal, hull, working_precision
 from certiformer.kernel.programs import Program, fold
-from certiformer.kernel.refusal import Refused
 
 THEOREM = {
     "id": "construct.max_norm_prototypes",
@@ -133,13 +135,18 @@ def fewest_cells(constant: Fraction, epsilon: Fraction, dimension: int) -> tuple
     return cells, high
 
 
-def weights(cells: int, dimension: int) -> int:
-    """How many nonzero weights the head over N^D cells has, with one output."""
-    return cells**dimension * (dimension + 2) + 4 * dimension + 7
+def weights(cells: int, dimension: int, outputs: int = 1) -> int:
+    """How many nonzero weights the head over N^D cells has."""
+    return cells**dimension * (dimension + 1 + outputs) + 4 * dimension + 4 + 3 * outputs
 
 
-def described_bits(constant: Fraction, epsilon: Fraction, dimension: int) -> int:
+def described_bits(
+    constant: Fraction, epsilon: Fraction, dimension: int, numbers: Callable[[int], int] | None = None
+) -> int:
     """B for the best of some grids: how many bits choose a head within epsilon.
+
+    `numbers(N)` says how many of the values of N cells an axis are free, N^D unless it is given; each of them but one
+    must have a neighbour that comes before it.
 
     >>> described_bits(Fraction(1), Fraction(1, 100), dimension=1)
     167
@@ -152,7 +159,8 @@ def described_bits(constant: Fraction, epsilon: Fraction, dimension: int) -> int
         cells = least + -(-least // finer)
         eta = 2 * (epsilon - bound(constant, cells, SHARPEST, dimension))
         steps = 2 * math.ceil(constant / (cells * eta)) + 1
-        rest = (cells**dimension - 1) * log2_above(steps)
+        free = cells**dimension if numbers is None else numbers(cells)
+        rest = (free - 1) * log2_above(steps)
         found.append(math.ceil(log2_above(math.ceil(constant / eta) + 2) + rest))
     return min(found)
 

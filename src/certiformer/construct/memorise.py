@@ -60,10 +60,10 @@ import numpy as np
 from certiformer.construct.key_function import Units, fit
 from certiformer.construct.key_head import Projection, key_transformer, projections
 from certiformer.errors import BadInput
+from certiformer.kernel import Refused
 from certiformer.kernel.balls import working_precision
 from certiformer.kernel.certificate import Witness
 from certiformer.kernel.problem import FiniteProblem, PointNetwork
-from certiformer.kernel.refusal import Refused
 from certiformer.kernel.weights import read_model
 from certiformer.model import Transformer
 from certiformer.model.store import tensors_to_bytes

@@ -70,9 +70,9 @@ from jaxtyping import ArrayLike, Float
 from certiformer.construct.key_function import Units, fit
 from certiformer.errors import BadInput
 from certiformer.expressivity.softmax_contextual import Context, context, contextual_head
+from certiformer.kernel import Refused
 from certiformer.kernel.balls import working_precision
 from certiformer.kernel.problem import FiniteProblem, PointNetwork
-from certiformer.kernel.refusal import Refused
 from certiformer.kernel.rules import finite
 from certiformer.kernel.weights import read_model
 from certiformer.model import Block, Config, FeedForward, Transformer

@@ -65,8 +65,7 @@ from math import ceil, log, log2
 
 import numpy as np
 
-from certiformer.construct.one_block import FFN, HEAD, MAX_WEIGHTS, Tensors
-from certiformer.construct.table_units import Number, Unit, interpolated
+from certiformer.construct.one_block import FFN, HEAD, MAX_WEIGHTS, Number, Tensors, Unit, interpolated
 from certiformer.errors import BadInput
 from certiformer.model.config import Attention, Block, Config, FeedForward, Heads, Input, Readout
 

@@ -25,10 +25,10 @@ from certiformer.axioms import shifted_grids as rule
 from certiformer.axioms.jets import DerivativeBounds
 from certiformer.axioms.shifted_lattice import ShiftedLattice
 from certiformer.construct.method import Construction, Layout, Shape, Size, Task
+from certiformer.kernel import Refused
 from certiformer.kernel.balls import BallDomain, ConstantAlgebra, working_precision
 from certiformer.kernel.certificate import Theorem as TheoremNode
-from certiformer.kernel.numbers import decimal_text
-from certiformer.kernel.refusal import Refused
+from certiformer.kernel.programs import decimal_text
 from certiformer.model import (
     Attention,
     Block,

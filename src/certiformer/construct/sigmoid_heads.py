@@ -22,10 +22,10 @@ from certiformer.axioms.sigmoid_heads import apriori, clipped
 from certiformer.axioms.sigmoid_knots import HIGHEST, Knots, ProfileBounds, Ridge, ideal_heads, ridge_sum
 from certiformer.construct.method import Construction, Size, Task
 from certiformer.construct.sigmoid_attention import sigmoid_transformer as sigmoid_transformer
+from certiformer.kernel import Refused
 from certiformer.kernel.balls import BallDomain, larger, working_precision
 from certiformer.kernel.certificate import Theorem as TheoremNode
-from certiformer.kernel.numbers import decimal_text
-from certiformer.kernel.refusal import Refused
+from certiformer.kernel.programs import decimal_text
 
 LAYOUTS = ("token",)
 MAX_HEADS = 20_000

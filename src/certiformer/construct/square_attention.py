@@ -14,7 +14,7 @@ from functools import lru_cache
 import numpy as np
 from jaxtyping import Float
 
-from certiformer.kernel.refusal import Refused
+from certiformer.kernel import Refused
 from certiformer.model import Attention, Block, Config, FeedForward, Heads, Input, Readout, Transformer
 
 MAX_SQUARE_HEADS = 60

@@ -25,10 +25,10 @@ from certiformer.axioms.radial_lattice import Bump, Constants, constants
 from certiformer.axioms.squares_rbf import MAX_LEVELS, Bounds, Layer, apriori, ideal_values, less_affine
 from certiformer.construct.method import Construction, Size, Task
 from certiformer.construct.square_attention import configuration, fit_squares, square_transformer
+from certiformer.kernel import Refused
 from certiformer.kernel.balls import BallDomain, working_precision
 from certiformer.kernel.certificate import Theorem as TheoremNode
-from certiformer.kernel.numbers import decimal_text
-from certiformer.kernel.refusal import Refused
+from certiformer.kernel.programs import decimal_text
 from certiformer.target import Program
 
 LAYOUTS = ("token",)

@@ -15,7 +15,7 @@ from jaxtyping import Float
 
 from certiformer.axioms.grid import Grid
 from certiformer.axioms.temperatures import Temperatures
-from certiformer.kernel.refusal import Refused
+from certiformer.kernel import Refused
 from certiformer.kernel.taylor import table
 
 MAX_NONZERO = 200_000

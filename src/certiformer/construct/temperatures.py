@@ -24,10 +24,10 @@ from certiformer.axioms.temperatures import Temperatures
 from certiformer.construct.method import Construction, Layout, Size, Task
 from certiformer.construct.prototype_attention import prototype_transformer
 from certiformer.construct.temperature_search import cheapest
+from certiformer.kernel import Refused
 from certiformer.kernel.balls import BallDomain, working_precision
 from certiformer.kernel.certificate import Theorem as TheoremNode
-from certiformer.kernel.numbers import decimal_text
-from certiformer.kernel.refusal import Refused
+from certiformer.kernel.programs import decimal_text
 from certiformer.model import Attention, Block, Config, Heads, Input, Readout, Transformer, tensor_specs
 from certiformer.target import Target
 

@@ -29,10 +29,10 @@ from certiformer.axioms.lattice import moments
 from certiformer.construct.method import Construction, Layout, Size, Task
 from certiformer.construct.prototype_attention import configuration, prototype_transformer
 from certiformer.errors import BadInput
+from certiformer.kernel import Refused
 from certiformer.kernel.balls import BallDomain, working_precision
 from certiformer.kernel.certificate import Theorem as TheoremNode
-from certiformer.kernel.numbers import decimal_text
-from certiformer.kernel.refusal import Refused
+from certiformer.kernel.programs import decimal_text
 from certiformer.model import Transformer, tensor_specs
 from certiformer.target import Target
 from certiformer.target.floating import as_jax

@@ -6,8 +6,7 @@ import os
 from pathlib import Path
 
 from certiformer.disk.leftovers import remove_leftovers
-from certiformer.disk.locks import lock
-from certiformer.disk.names import partial_of
+from certiformer.disk.places import lock, partial_of
 from certiformer.disk.publishing import sync_folder
 from certiformer.errors import BadInput
 

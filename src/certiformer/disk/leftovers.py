@@ -8,8 +8,7 @@ import shutil
 import stat
 from pathlib import Path
 
-from certiformer.disk.locks import Locked, lock
-from certiformer.disk.names import is_partial, is_workplace, target_of
+from certiformer.disk.places import Locked, is_partial, is_workplace, lock, target_of
 from certiformer.disk.publishing import settle
 
 LOCK = "lock"

@@ -33,9 +33,7 @@ from certiformer.disk.leftovers import (
     remove_leftovers,
     request_of,
 )
-from certiformer.disk.locks import Locked, lock
-from certiformer.disk.names import workplace_of
-from certiformer.disk.places import check_place, refuse_unmovable
+from certiformer.disk.places import Locked, check_place, lock, refuse_unmovable, workplace_of
 from certiformer.disk.publishing import JOURNAL, NEW, OLD, publish, settle
 from certiformer.errors import BadInput
 

@@ -109,7 +109,9 @@ def _tensors(decoder: Decoder, labels: Labels, pins: LayerPins, head: int, silen
     tokens = np.full((len(labels.texts), size), np.nan)
     tokens[: labels.inputs] = written(decoder.embed)
     tokens[labels.start] = written(decoder.start)
-    tokens[:, 2 * width :] = resized(np.array([pins.constant, -pins.constant]), (size - 2 * width,))
+    # The other rows stay NaN throughout: what is no input must not give a plausible answer.
+    fed = [*range(labels.inputs), labels.start]
+    tokens[fed, 2 * width :] = resized(np.array([pins.constant, -pins.constant]), (size - 2 * width,))
     scale = np.where(np.arange(size) < 2 * width, pins.scale, 0.0)
     one = np.arange(size) == 2 * width  # after the last norm, the first pin is the constant 1
     unembed = np.zeros((len(labels.texts), size))

@@ -13,7 +13,7 @@ import numpy as np
 
 from certiformer._version import __version__
 from certiformer.errors import BadInput
-from certiformer.export.optional import required
+from certiformer.export.folder import required
 
 OPSET, IR_VERSION = 18, 8  # of December 2022: every runtime since onnxruntime 1.14 reads them
 LARGEST_FILE = 2**31 - 2**20  # a protobuf message holds less than 2 GiB; a MiB is for the nodes

@@ -2,24 +2,83 @@
 
 `config.json` has the sizes under the usual keys, our own configuration whole under `certiformer`, and under `tensors` the
 original name of every tensor: the folder loses nothing, and the original files can be made from it.
+
+TransformerLens stores a head's matrices as we do (row vectors, heads first), so that a new name is all a tensor needs. It
+knows one group of heads in a block; with several groups the number of the group goes into the name. Registers, masks, score
+biases and the bias of a continuous embedding have no counterpart and keep a name of ours beside the others.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from certiformer.export.card import claim_lines
-from certiformer.export.folder import README_FILE, put_export
-from certiformer.export.lens_names import lens_names
-from certiformer.export.safetensors_header import tensors_with_notes
+from certiformer.export.folder import README_FILE, claim_lines, put_export, tensors_with_notes
 from certiformer.kernel.files import canonical
-from certiformer.model import Config, Transformer
+from certiformer.model import Config, Transformer, tensor_specs
 from certiformer.model.store import CONFIG_FILE, TENSORS_FILE
+
+_GLOBAL = {
+    "embed.weight": "embed.W_E",
+    "code.table": "pos_embed.W_pos",
+    "readout.weight": "unembed.W_U",
+    "readout.bias": "unembed.b_U",
+}
+_IN_BLOCK = {
+    "attention.output_bias": "attn.b_O",
+    "attention.mask": "attn.mask",
+    "ffn.up": "mlp.W_in",
+    "ffn.up_bias": "mlp.b_in",
+    "ffn.down": "mlp.W_out",
+    "ffn.down_bias": "mlp.b_out",
+    "norm.attention.scale": "ln1.w",
+    "norm.attention.shift": "ln1.b",
+    "norm.ffn.scale": "ln2.w",
+    "norm.ffn.shift": "ln2.b",
+}
+_IN_HEADS = {
+    "query": "W_Q",
+    "key": "W_K",
+    "value": "W_V",
+    "output": "W_O",
+    "query_bias": "b_Q",
+    "key_bias": "b_K",
+    "value_bias": "b_V",
+    "score_bias": "score_bias",
+}
+_BLOCK = re.compile(r"(blocks\.\d+)\.(.+)")
+_HEADS = re.compile(r"attention\.groups\.(\d+)\.(.+)")
+
+
+def lens_names(config: Config) -> dict[str, str]:
+    """New name -> our name, for every tensor of the model.
+
+    >>> from certiformer.model import Attention, Block, Heads, Input, Readout
+    >>> attention = Attention((Heads(2, 3, 3),))
+    >>> config = Config(Input("ids", 4, vocabulary=7), 6, 7, Readout("all"), (Block(attention),), registers=1)
+    >>> list(lens_names(config))[:5]
+    ['embed.W_E', 'registers', 'blocks.0.attn.W_Q', 'blocks.0.attn.W_K', 'blocks.0.attn.W_V']
+    """
+    groups = [1 if block.attention is None else len(block.attention.heads) for block in config.blocks]
+    return {_new_name(name, groups): name for name in tensor_specs(config)}
+
+
+def _new_name(name: str, groups: list[int]) -> str:
+    in_block = _BLOCK.fullmatch(name)
+    if in_block is None:
+        return _GLOBAL.get(name, name)
+    block, rest = in_block.groups()
+    in_heads = _HEADS.fullmatch(rest)
+    if in_heads is None:
+        return f"{block}.{_IN_BLOCK[rest]}"
+    group, role = in_heads.groups()
+    single = groups[int(block.partition(".")[2])] == 1
+    return f"{block}.attn.{'' if single else f'groups.{group}.'}{_IN_HEADS[role]}"
 
 
 def to_hf(model: Transformer, folder: str | Path, notes: Mapping[str, str] | None = None, force: bool = False) -> None:

@@ -18,8 +18,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from certiformer.export.graph import Graph
-from certiformer.export.onnx_activations import ACTIVATIONS
-from certiformer.export.onnx_attention import Keys, Rows, attention
+from certiformer.export.onnx_attention import ACTIVATIONS, Keys, Rows, attention
 from certiformer.model import Block, Config, FeedForward, Norm, Transformer
 from certiformer.model.codes import code_rows
 

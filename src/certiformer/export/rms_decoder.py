@@ -110,7 +110,8 @@ def rms_decoder(decoder: Decoder, labels: Labels, head: int, key_places: range) 
     embed = np.full((len(labels.texts), size), np.nan)
     embed[: labels.inputs] = resized(decoder.embed, (labels.inputs, size))
     embed[labels.start] = resized(decoder.start, (size,))
-    embed[:, size - pins.count :] = pins.constant
+    # The other rows stay NaN throughout: what is no input must not give a plausible answer.
+    embed[[*range(labels.inputs), labels.start], size - pins.count :] = pins.constant
     norm = np.full(size, pins.scale)
     norm[size - pins.count :] = 0.0
     norm[one] = pins.one

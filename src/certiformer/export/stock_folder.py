@@ -10,11 +10,9 @@ from typing import Any
 import numpy as np
 
 from certiformer.errors import BadInput
-from certiformer.export.card import claim_lines
 from certiformer.export.decoder import Decoder
-from certiformer.export.folder import README_FILE
+from certiformer.export.folder import README_FILE, claim_lines, tensors_with_notes
 from certiformer.export.labels import TOKENS_FILE, Labels, plain_labels
-from certiformer.export.safetensors_header import tensors_with_notes
 from certiformer.export.stream_bounds import Bounds, StreamBounds
 from certiformer.kernel.files import canonical
 from certiformer.model.store import CONFIG_FILE, TENSORS_FILE

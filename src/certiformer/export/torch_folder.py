@@ -10,9 +10,7 @@ from collections.abc import Mapping
 from importlib import import_module, resources
 from typing import Any
 
-from certiformer.export.card import claim_lines
-from certiformer.export.folder import README_FILE
-from certiformer.export.optional import required
+from certiformer.export.folder import README_FILE, claim_lines, required
 from certiformer.model import Transformer
 from certiformer.model.store import CONFIG_FILE, TENSORS_FILE, tensors_to_bytes
 

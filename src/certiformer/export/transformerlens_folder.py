@@ -12,11 +12,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from certiformer.export.card import claim_lines
 from certiformer.export.decoder import Decoder, decoder_of, resized
-from certiformer.export.folder import README_FILE
+from certiformer.export.folder import README_FILE, claim_lines, tensors_with_notes
 from certiformer.export.labels import TOKENS_FILE, Labels
-from certiformer.export.safetensors_header import tensors_with_notes
 from certiformer.export.stock_folder import decoder_labels, stored
 from certiformer.kernel.files import canonical
 from certiformer.model import Transformer

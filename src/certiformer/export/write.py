@@ -11,9 +11,8 @@ from certiformer.export.folder import put_export
 from certiformer.export.gpt2_folder import gpt2_files
 from certiformer.export.hf_folder import hf_files
 from certiformer.export.labels import Labels
-from certiformer.export.llama_folder import llama_files
 from certiformer.export.onnx_file import to_onnx
-from certiformer.export.phi3_folder import phi3_files
+from certiformer.export.rms_folder import llama_files, phi3_files
 from certiformer.export.torch_folder import torch_files
 from certiformer.export.transformerlens_folder import transformerlens_files
 from certiformer.model import Transformer

@@ -1,15 +1,21 @@
-"""What a claim about real numbers rests on: python-flint and the standard library.
+"""The kernel: what is claimed, and the rules that alone conclude it. It needs python-flint and the standard library.
 
-| read first | for |
+| to be read in this order | what is there |
 |---|---|
-| `balls`, `taylor`, `stream`, `functions` | enclosures: balls, Taylor forms, arrays of them, elementary functions |
-| `programs` | scalar programs, in which targets are written; one fold, many arithmetics |
-| `arrays`, `forward` | programs over arrays, in which transformers are written, and their forms |
-| `files`, `configuration`, `weights`, `network` | stored files, read strictly and within limits, as array programs |
-| `shallow`, `affine_softmax` | one layer: affine parts, units, heads over prototypes, read off a program |
-| `problem`, `splits`, `cover` | |A - B| on a box, bounded on every leaf of an exact cover |
-| `points` | |T - y| at every row of a finite list |
-| `certificate`, `steps`, `claim`, `rules` | what is claimed, the steps of its proof, and the rules that check them |
+| here | `Refused`: a step that does not hold. Every rule either concludes or raises it |
+| `files`, `programs` | strict reading within limits; exact numbers and the language of targets, and how they are printed |
+| `balls`, `taylor` | enclosures of real numbers, and of functions on boxes; they know nothing of claims |
+| `arrays`, `weights` | programs over arrays and their enclosures; stored transformers, read strictly |
+| `problem` | a claim about a box: two functions; about a list: a transformer and rows |
+| `layers` | one layer in closed form: prototypes, and sums of units |
+| `certificate`, `claim` | the steps of a proof, as recorded; what a folder claims, and the sentence that says so |
+| `rules` | `Proved`, which only these make: *boxes*, *triangle*, *split*, *outputs*, *finite*, and axioms by name |
 | `check`, `workers` | the verdict on a folder, from its bytes alone; boxes on all cores |
-| `computation`, `axioms` | transformers that compute; theorems proved on paper, loaded by name |
+
+Loaded only where a claim needs them: `situations` and `meanings` (words and steps), `rounding` (runs in a dtype),
+`computation` (transformers that compute), `construction`, and `certiformer.axioms` (theorems proved on paper, by name).
 """
+
+
+class Refused(Exception):
+    """A proof step that does not hold; the message is one sentence for the user."""

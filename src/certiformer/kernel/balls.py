@@ -6,6 +6,8 @@ remainders are *exact* arbs (radius zero) obtained by `.lower()` and `.upper()`,
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import reduce
@@ -15,9 +17,7 @@ import flint
 from flint import arb, fmpq, fmpz
 
 from certiformer.errors import BadInput
-from certiformer.kernel.numbers import decimal_text
-from certiformer.kernel.numbers import exact as exact
-from certiformer.kernel.programs import Program, fold
+from certiformer.kernel.programs import Program, decimal_text, fold
 
 PRECISION = 96  # bits; scores of size 1e5 keep 23 decimal digits
 SERIES = 32  # terms that power series of python-flint may have; its default of 10 would cut Taylor series silently
@@ -49,30 +49,18 @@ def constant(text: str) -> arb:
 
 
 class ConstantAlgebra:
-    """Point evaluation in balls: an algebra for `target.fold` (used for the ends of a domain and for witnesses)."""
+    """Point evaluation in balls: an algebra for `programs.fold` (used for the ends of a domain and for witnesses)."""
 
     constant = staticmethod(constant)
+    neg = staticmethod(operator.neg)
+    abs = staticmethod(operator.abs)
+    add = staticmethod(operator.add)
+    sub = staticmethod(operator.sub)
+    mul = staticmethod(operator.mul)
+    div = staticmethod(operator.truediv)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(arb, name)
-
-    def neg(self, a: arb) -> arb:
-        return -a
-
-    def add(self, a: arb, b: arb) -> arb:
-        return a + b
-
-    def sub(self, a: arb, b: arb) -> arb:
-        return a - b
-
-    def mul(self, a: arb, b: arb) -> arb:
-        return a * b
-
-    def div(self, a: arb, b: arb) -> arb:
-        return a / b
-
-    def abs(self, a: arb) -> arb:
-        return abs(a)
 
     def pow(self, a: arb, n: int) -> arb:
         return power(a, n)
@@ -88,14 +76,14 @@ class ConstantAlgebra:
         return not value.is_finite()
 
 
-def power(a: arb, n: int) -> arb:
+def power(a: Any, n: int, multiply: Callable[[Any, Any], Any] = operator.mul, one: Any = ONE) -> Any:
     """a to the n by repeated squaring: `arb ** int` returns nan on balls that contain zero (python-flint issue 426)."""
-    result, square = ONE, a
+    result = one
     while n:
         if n & 1:
-            result = result * square
+            result = a if result is one else multiply(result, a)
         n >>= 1
-        square = square * square if n else square
+        a = multiply(a, a) if n else a
     return result
 
 
@@ -156,11 +144,10 @@ class BallDomain:
 
     def along(self, direction: tuple[int, ...]) -> BallDomain:
         """The range of direction . x over the domain."""
-        pairs = [
-            (c * low, c * high) if c > 0 else (c * high, c * low)
-            for c, (low, high) in zip(direction, self.ends, strict=True)
-        ]
-        return BallDomain.between([(sum((a for a, _ in pairs), ZERO), sum((b for _, b in pairs), ZERO))])
+        low, high = ZERO, ZERO
+        for c, (left, right) in zip(direction, self.ends, strict=True):
+            low, high = (low + c * left, high + c * right) if c > 0 else (low + c * right, high + c * left)
+        return BallDomain.between([(low, high)])
 
     def box(self, cell: Cell) -> Box:
         """An outward box around the real points a + (b - a) [k, k + 1] / 2^m of every axis."""

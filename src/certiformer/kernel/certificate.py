@@ -35,14 +35,15 @@ transformer T and B the target f.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from certiformer.errors import BadInput
-from certiformer.kernel.axioms import USES
+from certiformer.kernel import Refused
 from certiformer.kernel.files import (
     BASIS,
     CERTIFICATE,
@@ -53,10 +54,34 @@ from certiformer.kernel.files import (
     TARGET,
     canonical,
     digest,
+    entries,
     parse_json,
     read_files,
 )
-from certiformer.kernel.numbers import exact
+from certiformer.kernel.programs import exact
+
+# The axioms: theorems that are proved on paper, each loaded when a certificate names it.
+
+_OF = {
+    "functions on a box": "korovkin_ridges piecewise_linear ridge_temperatures shifted_grids "
+    "sigmoid_heads squares_rbf temperatures voronoi_first_order voronoi_second_order",
+    "sequences": "exact_count exact_induction exact_sort exact_width",
+    "machine.json": "chain_of_thought_machine encoder_decoder_machine looped_machine",
+    "automaton.json": "chain_of_thought_automaton log_depth_automaton looped_automaton",
+    "gates.json": "chain_of_thought_circuit",
+    "learner.json": "in_context_gradient in_context_relu in_context_ridge in_context_selection",
+}
+AXIOMS = {name: subject for subject, names in _OF.items() for name in names.split()}  # each with what it speaks of
+USES = {"in_context_ridge": ("in_context_gradient",)}  # whose statement the proof of another one uses, too
+# No axioms any more: these modules name a meaning and a plan, and the rule of situations proves the claim.
+BY_SITUATIONS = ("looped_machine", "looped_automaton", "chain_of_thought_automaton", "chain_of_thought_circuit")
+
+
+def axiom(name: str, subject: str) -> Any:
+    """The module of the axiom `name`, which must speak of `subject`; no other module is ever loaded by name."""
+    if AXIOMS.get(name) != subject:
+        raise Refused(f"the certificate rests on {name!r}, which is no axiom about {subject} that this checker knows")
+    return import_module(f"certiformer.axioms.{name}")
 
 
 @dataclass(frozen=True)
@@ -97,7 +122,7 @@ class Outputs:
 
 @dataclass(frozen=True)
 class Split:
-    """|A - B| <= sum of |P_g - B_g| over parts along few directions each, and what P misses of A (`kernel.split`).
+    """|A - B| <= sum of |P_g - B_g| over parts along few directions each, and what P misses of A (`kernel.rules`).
 
     A part holds its `directions`, integers; its `target`, a program in the numbers directions x; its `units`, each the
     number of a unit of A with its slopes along the directions; and its `slopes` and `constant` of the affine part.
@@ -137,6 +162,7 @@ _RULES = {
     "situations": Situations,
 }
 _NAMES = {kind: name for name, kind in _RULES.items()}
+_TYPES = {"bound": str, "order": int, "offset": int, "length": int, "id": str, "parameters": dict, "through": dict}
 MAX_NESTING = 20
 
 
@@ -162,11 +188,8 @@ def from_json(data: Any, depth: int = 0) -> Node:
     kind = _RULES.get(str(data.get("rule"))) if isinstance(data, dict) else None
     if kind is None or depth > MAX_NESTING:
         raise BadInput(f"the proof tree has a node that is no rule of this format: {str(data)[:80]}")
-    fields = {name: value for name, value in data.items() if name != "rule"}
-    if set(fields) != set(kind.__dataclass_fields__):
-        raise BadInput(f"a {data['rule']} node of the proof tree has the fields {sorted(fields)}")
-    if not _well_typed(fields):
-        raise BadInput(f"a {data['rule']} node of the proof tree has a field of the wrong type")
+    rules = {name: _TYPES.get(name, list) for name in kind.__dataclass_fields__}
+    fields = entries({k: v for k, v in data.items() if k != "rule"}, rules, f"a {data['rule']} node of the proof tree")
     if "children" in fields:
         fields["children"] = tuple(from_json(child, depth + 1) for child in fields["children"])
         if kind is Triangle and len(fields["children"]) != 2:
@@ -188,13 +211,6 @@ def rules_used(node: Node) -> list[str]:
     for child in node.children if isinstance(node, Inner) else ():
         names.extend(name for name in rules_used(child) if name not in names)
     return names
-
-
-_TYPES = {"bound": str, "order": int, "offset": int, "length": int, "id": str, "parameters": dict, "through": dict}
-
-
-def _well_typed(fields: dict[str, Any]) -> bool:
-    return all(type(value) is _TYPES.get(name, list) for name, value in fields.items())
 
 
 FORMAT, EARLIER = "certiformer-certificate-2", "certiformer-certificate-1"
@@ -246,13 +262,8 @@ class Witness:
 
     @staticmethod
     def from_json(data: Any) -> Witness:
-        if not isinstance(data, dict) or set(data) != {"point", "output", "error"}:
-            raise BadInput("the certificate's witness is not a point, an output and an error")
-        texts: list[Any] = [*data["point"], data["error"]] if isinstance(data["point"], list) else [None]
-        if type(data["output"]) is not int or any(type(text) is not str for text in texts):
-            raise BadInput("the certificate's witness has a field of the wrong type")
-        for text in texts:
-            _stated_number(text, "witness")
+        rules = {"point": _list_of(_is_number), "output": int, "error": _is_number}
+        entries(data, rules, "the certificate's witness")
         return Witness(tuple(data["point"]), data["output"], data["error"])
 
 
@@ -319,19 +330,19 @@ class Certificate:
         if not isinstance(data, dict) or data.get("format") != FORMAT:
             raise BadInput(f"certificate.json is not a certificate of the format {FORMAT}")
         recorded = data.get("recorded")
-        if set(data) | {"run_error"} != {*COMPARED, "format", "recorded", "sha256"} or not isinstance(recorded, dict):
+        if set(data) | {"run_error"} != set(_FIELDS) or not isinstance(recorded, dict):
             raise BadInput("certificate.json lacks a field or has an unknown one")
         if set(recorded) != set(RECORDED):
             raise BadInput("certificate.json lacks a recorded field or has an unknown one")
         if data["sha256"] != digest(canonical({k: v for k, v in data.items() if k != "sha256"})):
             raise BadInput("certificate.json was changed after it was sealed: its hash does not match")
-        values = {name: data[name] for name in COMPARED if name in data} | recorded
-        values["outcome"] = _outcome(data["outcome"])
+        entries(data, {name: _FIELDS[name] for name in data}, "certificate.json")
+        values = {name: data[name] for name in COMPARED if name in data} | entries(
+            recorded, _RECORDED_FIELDS, "recorded"
+        )
+        values["outcome"] = Outcome(data["outcome"])
         values["witness"] = None if data["witness"] is None else Witness.from_json(data["witness"])
         values["proof"] = None if data["proof"] is None else from_json(data["proof"])
-        for name, value in (data | recorded).items():
-            if not _well_formed(name, value):
-                raise BadInput(f"the field {name} of certificate.json has the wrong type or size")
         values["assumptions"] = tuple(recorded["assumptions"])
         return Certificate(**values)
 
@@ -347,8 +358,8 @@ def certificate_in(files: Mapping[str, bytes]) -> Certificate:
     certificate = Certificate.from_bytes(files[CERTIFICATE])
     for name in MEANINGFUL:
         if name not in certificate.seals and name in files:
-            sentence = f"the folder holds {name}, which the certificate, about {certificate.subject}, does not seal"
-            raise BadInput(sentence)
+            what = f"which the certificate, about {certificate.subject}, does not seal"
+            raise BadInput(f"the folder holds {name}, {what}")
     return certificate
 
 
@@ -359,42 +370,36 @@ def read_certificate(directory: str | Path) -> Certificate:
     return certificate_in(read_files(directory))
 
 
-def _well_formed(name: str, value: Any) -> bool:
-    """Whether a field of the file has a value of its type and of a sensible size."""
-    if name in ("epsilon", "method", "reason"):
-        return _is_text(value)
-    if name in ("upper", "lower", "apriori"):
-        return value is None or (_is_text(value) and _stated_number(value, name))
-    if name == "run_error":
-        return _is_text(value) and _stated_number(value, name)
-    if name == "level":
-        return type(value) is int and 0 <= value <= 2
-    if name == "assumptions":
-        return type(value) is list and len(value) <= MAX_TEXTS and all(map(_is_text, value))
-    if name in ("seals", "versions"):
-        return _is_table(value) and all(map(_is_text, value.values()))
-    if name == "seconds":
-        return _is_table(value) and all(type(x) in (int, float) and 0 <= x <= LARGEST for x in value.values())
-    return True  # outcome, witness and proof have readers of their own
-
-
 def _is_text(value: Any) -> bool:
     return type(value) is str and len(value) <= MAX_TEXT
 
 
-def _is_table(value: Any) -> bool:
-    return type(value) is dict and len(value) <= MAX_TEXTS and all(map(_is_text, value))
-
-
-def _stated_number(text: str, name: str) -> bool:
+def _is_number(text: Any) -> bool:
     """Whether a text is an exact number of moderate size; what is no number at all is told with its text."""
-    if abs(exact(text)) > LARGEST:
-        raise BadInput(f"the field {name} of certificate.json states a number beyond about {float(LARGEST):g}")
-    return True
+    return _is_text(text) and abs(exact(text)) <= LARGEST
 
 
-def _outcome(text: Any) -> Outcome:
-    try:
-        return Outcome(text)
-    except (ValueError, TypeError):
-        raise BadInput(f"certificate.json claims the unknown outcome {str(text)[:40]!r}") from None
+def _list_of(right: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    return lambda value: type(value) is list and len(value) <= MAX_TEXTS and all(map(right, value))
+
+
+def _table_of(right: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    return lambda value: (
+        type(value) is dict
+        and len(value) <= MAX_TEXTS
+        and all(map(_is_text, value))
+        and all(map(right, value.values()))
+    )
+
+
+_NONE = type(None)
+_FIELDS: dict[str, Any] = {  # the rules of `files.entries`; witness and proof have readers of their own
+    "format": (FORMAT,), "sha256": str, "epsilon": _is_text, "outcome": tuple(outcome.value for outcome in Outcome),
+    "seals": _table_of(_is_text), "upper": (_NONE, _is_number), "lower": (_NONE, _is_number), "witness": (_NONE, dict),
+    "proof": (_NONE, dict), "run_error": _is_number, "recorded": dict,
+}  # fmt: skip
+_RECORDED_FIELDS: dict[str, Any] = {
+    "level": (lambda level: type(level) is int and 0 <= level <= 2,), "method": _is_text, "reason": _is_text,
+    "apriori": (_NONE, _is_number), "assumptions": _list_of(_is_text), "versions": _table_of(_is_text),
+    "seconds": _table_of(lambda number: type(number) in (int, float) and 0 <= number <= LARGEST),
+}  # fmt: skip

@@ -10,7 +10,7 @@ kind of claim must be empty there: an unread field would be a claim that nobody 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
@@ -19,18 +19,18 @@ from flint import arb
 
 from certiformer.errors import MALFORMED, BadInput
 from certiformer.isolation import code_inside
-from certiformer.kernel.balls import ZERO, Box, ball, decimal, exact, larger
+from certiformer.kernel import Refused
+from certiformer.kernel.balls import ZERO, Box, ball, decimal, larger
 from certiformer.kernel.certificate import Boxes, Certificate, Finite, Node, Outcome, Witness, certificate_in
 from certiformer.kernel.claim import Claim, ProgramClaim, read_claim
-from certiformer.kernel.cover import CHECK, LEAF, Effort
 from certiformer.kernel.files import CERTIFICATE, DESCRIPTIONS, read_files
 from certiformer.kernel.problem import FiniteProblem, Problem
-from certiformer.kernel.refusal import Refused
-from certiformer.kernel.rules import prove, prove_finite, stated_bound
+from certiformer.kernel.programs import exact
+from certiformer.kernel.rules import CHECK, LEAF, Effort, Progress, conclude, prove_piece, root
 from certiformer.kernel.taylor import bounds
-from certiformer.kernel.workers import prove_boxes
 
-Progress = Callable[[int, int], None]
+SMALL = 400  # leaves: below this, starting processes costs more than it saves
+MAX_WORKERS = 64
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,7 @@ def _decide_program(claim: ProgramClaim) -> Verdict:
 def _decide(
     claim: Claim, files: Mapping[str, bytes], workers: int | None, progress: Progress | None, effort: Effort
 ) -> Verdict:
-    certificate = claim.certificate
+    certificate, epsilon, sentence = claim.certificate, ball(claim.epsilon), claim.sentence()
     if certificate.run_error is not None:  # loaded here: no other claim rests on the rounding of runs
         import_module("certiformer.kernel.rounding.runs").confirm_run_error(claim, files, certificate.run_error)
     lower = None if certificate.witness is None else error_lower(claim.problem, certificate.witness)
@@ -141,37 +141,55 @@ def _decide(
     if certificate.outcome is not Outcome.PROVED:
         require_absent(certificate, "upper", "proof")
     if certificate.outcome is Outcome.REFUTED:
-        if certificate.witness is None or lower is None or not lower > ball(claim.epsilon):
+        if certificate.witness is None or lower is None or not lower > epsilon:
             raise Refused("the recorded counterexample does not exceed epsilon")
         reason = f"at the point ({', '.join(certificate.witness.point)}) the error is at least {shown}"
-        return Verdict("refuted", 2, None, shown, reason, claim.sentence(), claim)
+        return Verdict("refuted", 2, None, shown, reason, sentence, claim)
     if claims_nothing(certificate):
-        return Verdict("undecided", 0, None, shown, nothing_claimed(certificate), claim.sentence(), claim)
+        return Verdict("undecided", 0, None, shown, nothing_claimed(certificate), sentence, claim)
     if certificate.proof is None:
         raise Refused("the certificate claims a proof but carries none")
 
     covers: dict[tuple[int, ...], bytes] = {}
 
     def boxes(node: Boxes, problem: Problem, path: tuple[int, ...], limit: arb) -> arb:
-        bound, covers[path] = prove_boxes(claim, files, node, problem, path, limit, workers, progress, effort)
+        if node.offset < 0 or node.length < 1 or node.offset + node.length > len(claim.leaves):
+            raise Refused("a boxes node points outside leaves.bin")
+        tree = claim.leaves[node.offset : node.offset + node.length]
+        total, done, count = tree.count(LEAF), 0, min(workers or _cores(), MAX_WORKERS)
+
+        def tick(leaves: int) -> None:
+            nonlocal done
+            done += leaves
+            if progress:
+                progress(done, total)
+
+        if count == 1 or total < SMALL:
+            accepted, whole = bytearray(), root(problem.domain.dimension)
+            bound = prove_piece(problem, whole, tree, node.order, limit, tick, effort, accepted)
+        else:
+            from certiformer.kernel.workers import prove_pieces  # few claims need it
+
+            bound, accepted = prove_pieces(files, path, tree, problem.domain.dimension, count, effort, tick)
+        covers[path] = bytes(accepted)
         return bound
 
-    if isinstance(claim.problem, FiniteProblem):
-        upper = prove_finite(certificate.proof, claim.problem, progress)
-        if not upper <= stated_bound(certificate.proof):
-            raise Refused(f"the proof claims {certificate.proof.bound} but only about {float(upper):.6g} is proved")
-    else:
-        upper = prove(certificate.proof, claim.problem, boxes)
-    if not upper <= ball(claim.epsilon):
+    upper = conclude(certificate.proof, claim.problem, boxes, progress).bound
+    if not upper <= epsilon:
         raise Refused(f"the proof only gives about {float(upper):.6g}, which exceeds epsilon = {certificate.epsilon}")
     require_upper(certificate, upper)
     if lower is not None and lower > upper:
         raise Refused("the recorded witness contradicts the proof")
-    proved, reason = decimal(upper, up=True), "every step was recomputed"
     steps = {"leaves": sum(tree.count(LEAF) for tree in covers.values())} if covers else {}
     if isinstance(certificate.proof, Finite) and isinstance(claim.problem, FiniteProblem):
         steps = {"rows": claim.problem.target.count}
-    return Verdict("proved", 2, proved, shown, reason, claim.sentence(), claim, covers, certificate.proof, steps)
+    proved, reason = decimal(upper, up=True), "every step was recomputed"
+    return Verdict("proved", 2, proved, shown, reason, sentence, claim, covers, certificate.proof, steps)
+
+
+def _cores() -> int:
+    """The cores this process may use, which a container or a pinned job may have restricted."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def error_lower(problem: Problem | FiniteProblem, witness: Witness) -> arb:

@@ -16,14 +16,12 @@ from pathlib import Path
 from typing import Any
 
 from certiformer.errors import BadInput
-from certiformer.kernel.axioms import AXIOMS, axiom
-from certiformer.kernel.balls import exact
-from certiformer.kernel.certificate import Certificate, Outcome, Theorem, certificate_in
+from certiformer.kernel import Refused
+from certiformer.kernel.certificate import AXIOMS, Certificate, Outcome, Theorem, axiom, certificate_in
 from certiformer.kernel.check import Verdict, claims_nothing, nothing_claimed, require_absent
 from certiformer.kernel.claim import content
 from certiformer.kernel.files import CONFIG, DESCRIPTIONS, MODEL, digest, read_files
-from certiformer.kernel.numbers import decimal_text
-from certiformer.kernel.refusal import Refused
+from certiformer.kernel.programs import decimal_text, exact
 
 Files = Mapping[str, bytes]
 

@@ -1,6 +1,6 @@
-"""The names, canonical bytes and hashes of the files of a run folder, and strict reading within limits.
+"""The files of a run folder: names, canonical bytes, hashes, and strict reading within limits. Standard library only.
 
-Writing is `certiformer.disk`.
+Writing is `certiformer.disk`. Whoever reads data says in a table what it must be, and `entries` compares the two.
 """
 
 from __future__ import annotations
@@ -9,19 +9,16 @@ import hashlib
 import json
 import math
 import os
+import stat
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
 from certiformer.errors import BadInput
-from certiformer.reading import read_regular
 
 MODEL, CONFIG, TARGET, LEAVES, CERTIFICATE = (
-    "model.safetensors",
-    "config.json",
-    "target.json",
-    "leaves.bin",
-    "certificate.json",
-)
+    "model.safetensors", "config.json", "target.json", "leaves.bin", "certificate.json",
+)  # fmt: skip
 PROGRAM, CIRCUIT = "program.json", "circuit.json"  # of a compiled program, instead of target and leaves
 BASIS = "basis.json"  # may be there, too: the directions that the coordinates of the circuit have become
 # What a transformer that computes was made from; a folder has at most one of them.
@@ -54,16 +51,50 @@ def digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
+def read_regular(path: Path, limit: int, *, links: bool) -> bytes:
+    """The bytes of a regular file (never a device or a pipe) of at most `limit` bytes, read once.
+
+    A symbolic link is followed only where `links` says so. Raises `BadInput` for anything else, `OSError` where there is
+    nothing to read.
+    """
+    if not links and path.is_symlink():
+        raise BadInput(f"{path} is a symbolic link; the files of a run folder are read in the folder itself only")
+    require_regular(path, os.stat(path), limit)  # before it is opened: opening a device may already do something
+    # Without waiting for a writer, and without following a link that has just been put there.
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | (0 if links else os.O_NOFOLLOW))
+    with os.fdopen(handle, "rb", buffering=0) as file:
+        status = os.fstat(handle)
+        require_regular(path, status, limit)
+        data = b""
+        while part := file.read(max(status.st_size - len(data), 0) + 1):  # one more than there is, to see that it ends
+            data = data + part if data else part
+            if len(data) > limit:  # it grew
+                raise _too_large(path, limit)
+    return data
+
+
+def require_regular(path: Path, status: os.stat_result, limit: int) -> None:
+    if stat.S_ISDIR(status.st_mode):
+        raise BadInput(f"{path} cannot be read: it is a folder")
+    if not stat.S_ISREG(status.st_mode):
+        raise BadInput(f"{path} cannot be read: it is not a regular file")
+    if status.st_size > limit:
+        raise _too_large(path, limit)
+
+
+def _too_large(path: Path, limit: int) -> BadInput:
+    return BadInput(f"{path} is larger than {limit:,} bytes, the most that is read of such a file")
+
+
 def read_bytes(path: Path) -> bytes:
     """The content of a file of a run folder, within limits, with one sentence if it cannot be read.
 
     Links are refused: a folder says what it holds, not what lies elsewhere on the reader's disk.
     """
-    limit = MAX_BYTES if path.name in _LARGE else SMALL_BYTES
     try:
-        data = read_regular(path, limit, links=False)
+        data = read_regular(path, MAX_BYTES if path.name in _LARGE else SMALL_BYTES, links=False)
     except FileNotFoundError:
-        raise missing_file(path) from None
+        raise BadInput(f"{path} does not exist; is {path.parent} the folder of a finished run?") from None
     except OSError as error:
         raise BadInput(f"{path} cannot be read: {error.strerror}") from None
     if path.suffix == ".json":
@@ -71,9 +102,16 @@ def read_bytes(path: Path) -> bytes:
     return data
 
 
-def missing_file(path: Path) -> BadInput:
-    """What is said of a file that is not there."""
-    return BadInput(f"{path} does not exist; is {path.parent} the folder of a finished run?")
+def read_files(directory: str | Path) -> dict[str, bytes]:
+    """Every file of a run folder that a claim can speak of, each read once: what is decided is decided from these bytes."""
+    files: dict[str, bytes] = {}
+    for name in FILES:
+        if os.path.lexists(Path(directory) / name):
+            files[name] = read_bytes(Path(directory) / name)
+            if sum(map(len, files.values())) > MAX_TOTAL:
+                limit = f"{MAX_TOTAL:,} bytes, the most that is read of a run folder"
+                raise BadInput(f"{directory} holds more than {limit}")
+    return files
 
 
 def require_few_values(data: bytes, name: str) -> None:
@@ -81,19 +119,6 @@ def require_few_values(data: bytes, name: str) -> None:
     for the first, follows a comma or an opening bracket."""
     if data.count(b",") + data.count(b"[") + data.count(b"{") > MAX_VALUES:
         raise BadInput(f"{name} holds more than {MAX_VALUES:,} values, the most that is read of such a file")
-
-
-def read_files(directory: str | Path) -> dict[str, bytes]:
-    """Every file of a run folder that a claim can speak of, each read once: what is decided is decided from these bytes."""
-    folder, files = Path(directory), {}
-    for name in FILES:
-        if os.path.lexists(folder / name):
-            files[name] = read_bytes(folder / name)
-            if sum(map(len, files.values())) > MAX_TOTAL:
-                raise BadInput(
-                    f"{directory} holds more than {MAX_TOTAL:,} bytes, the most that is read of a run folder"
-                )
-    return files
 
 
 def parse_json(data: bytes, name: str) -> Any:
@@ -120,3 +145,32 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(result) != len(pairs):
         raise ValueError("a key occurs twice")
     return result
+
+
+def entries(data: Any, rules: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """The JSON object `data`, refused unless it has exactly the entries of `rules` and each is as its rule says.
+
+    A rule is a type, the smallest integer, a function that says whether a value is right, or a tuple of alternatives:
+    rules, or the very texts and truth values that are allowed.
+
+    >>> entries({"kind": "relu", "width": 3}, {"kind": ("relu", "gelu"), "width": 1}, "ffn")["width"]
+    3
+    """
+    if type(data) is not dict or set(data) != set(rules):
+        raise BadInput(f"{name} does not have exactly the entries {', '.join(sorted(rules))}")
+    for key, rule in rules.items():
+        if not _fits(data[key], rule):
+            raise BadInput(f"{name} has an entry {key} of the wrong type or value: {str(data[key])[:40]!r}")
+    return data
+
+
+def _fits(value: Any, rule: Any) -> bool:
+    if type(rule) is tuple:
+        return any(_fits(value, choice) for choice in rule)
+    if isinstance(rule, type):
+        return type(value) is rule
+    if type(rule) is int:
+        return type(value) is int and value >= rule
+    if callable(rule):
+        return bool(rule(value))
+    return type(value) is type(rule) and value == rule

@@ -1,4 +1,4 @@
-"""The closed scalar language in which every target is written.
+"""Exact numbers and the closed scalar language in which targets are written: what they mean, and how sentences show them.
 
 A `Program` is a straight-line list of scalar nodes, each referring to earlier ones by position:
 
@@ -19,7 +19,9 @@ ignores an argument, the branch that is not taken, and never a side of its compa
 Every interpreter of the project (float64, intervals, Taylor forms, balls) is an *algebra*: an object with one method
 per operation, run by `fold`. An algebra says which of its values stand for "no value" (`undefined`); that such a value
 stays one is the work of `fold` alone, so no operation is ever called with it.
-Standard library only: the checker reads targets through this module.
+
+A sentence shows a number as `exact_text`, `rounded_text` or `range_text` and in no other way: exact where that is short,
+else rounded in a stated direction, never to nearest. Standard library only.
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from typing import Any, Protocol
 
@@ -74,11 +77,12 @@ class Program:
     def __post_init__(self) -> None:
         counted = _is_index(self.inputs, MAX_INPUTS + 1) and self.inputs > 0
         if not counted or not self.outputs or len(self.nodes) > MAX_NODES:
-            raise BadInput(
-                f"a target has 1 to {MAX_INPUTS} inputs, at least one output and at most {MAX_NODES} operations"
-            )
+            counts = f"1 to {MAX_INPUTS} inputs, at least one output and at most {MAX_NODES} operations"
+            raise BadInput(f"a target has {counts}")
         for position, node in enumerate(self.nodes):
-            _check_node(node, position, self.inputs)
+            if not _is_node(node, position, self.inputs):
+                what = f"operation {position} of the target"
+                raise BadInput(f"{what} is not in the closed list of operations: {repr(node)[:80]}")
         if any(not _is_index(o, len(self.nodes)) for o in self.outputs):
             raise BadInput("a target output refers to a node that does not exist")
 
@@ -112,24 +116,30 @@ def extract(nodes: Sequence[tuple], outputs: Sequence[int]) -> tuple[tuple[tuple
 
     Equal expressions thus give equal programs, however they were built.
     """
-    place: dict[int, int] = {}
+    number: dict[int, int] = {}
     stack = list(reversed(outputs))
     while stack:
-        waiting = [a for a in arguments(nodes[stack[-1]]) if a not in place]
+        waiting = [a for a in arguments(nodes[stack[-1]]) if a not in number]
         if waiting:
             stack.extend(reversed(waiting))
         else:
-            place.setdefault(stack.pop(), len(place))
-    return tuple(_renumber(nodes[old], place) for old in place), tuple(place[o] for o in outputs)
+            number.setdefault(stack.pop(), len(number))
+    kept = []
+    for old in number:
+        first, last = _argument_slots(nodes[old])
+        kept.append((*nodes[old][:first], *(number[a] for a in nodes[old][first:last]), *nodes[old][last:]))
+    return tuple(kept), tuple(number[o] for o in outputs)
 
 
 def arguments(node: tuple) -> tuple[int, ...]:
     """The positions of the nodes that `node` reads."""
-    if node[0] in ("var", "const"):
-        return ()
-    if node[0] == "pow":
-        return (node[1],)
-    return tuple(node[2:]) if node[0] == "where" else tuple(node[1:])
+    first, last = _argument_slots(node)
+    return tuple(node[first:last])
+
+
+def _argument_slots(node: tuple) -> tuple[int, int]:
+    """Where in a node its arguments stand."""
+    return {"var": (1, 1), "const": (1, 1), "pow": (1, 2), "where": (2, 6)}.get(node[0], (1, len(node)))
 
 
 def fold(program: Program, variables: list, algebra: Any) -> list:
@@ -170,30 +180,20 @@ def _where(algebra: Any, comparison: str, a: Any, b: Any, x: Any, y: Any) -> Any
     return _lifted(algebra, chosen, a, b)
 
 
-def rational(text: str) -> Fraction:
-    """The exact value of a rational constant's text, e.g. `"1/10"`."""
-    try:
-        return Fraction(text)
-    except (ValueError, ZeroDivisionError):
-        raise BadInput(f"{text!r} is not an exact rational constant") from None
-
-
-def _check_node(node: tuple, position: int, inputs: int) -> None:
-    """Refuse a node that is not in the table of the module docstring."""
-    name, *args = node or ("",)
-    ok = False
+def _is_node(node: tuple, position: int, inputs: int) -> bool:
+    """Whether a node is in the table of the module docstring."""
+    name, *rest = node or ("",)
     if name == "var":
-        ok = len(args) == 1 and _is_index(args[0], inputs)
-    elif name == "const":
-        ok = len(args) == 1 and isinstance(args[0], str) and (args[0] in NAMED_CONSTANTS or _is_rational(args[0]))
-    elif name == "pow":
-        ok = len(args) == 2 and _is_index(args[0], position) and _is_index(args[1], MAX_POWER + 1)
-    elif name == "where":
-        ok = len(args) == 5 and args[0] in COMPARISONS and all(_is_index(a, position) for a in args[1:])
-    elif name in UNARY or name in BINARY:
-        ok = len(args) == (1 if name in UNARY else 2) and all(_is_index(a, position) for a in args)
-    if not ok:
-        raise BadInput(f"operation {position} of the target is not in the closed list of operations: {repr(node)[:80]}")
+        return len(rest) == 1 and _is_index(rest[0], inputs)
+    if name == "const":
+        return len(rest) == 1 and isinstance(rest[0], str) and (rest[0] in NAMED_CONSTANTS or _is_rational(rest[0]))
+    if name == "pow":
+        return len(rest) == 2 and _is_index(rest[0], position) and _is_index(rest[1], MAX_POWER + 1)
+    if name == "where":
+        return len(rest) == 5 and rest[0] in COMPARISONS and all(_is_index(a, position) for a in rest[1:])
+    if name in UNARY or name in BINARY:
+        return len(rest) == (1 if name in UNARY else 2) and all(_is_index(a, position) for a in rest)
+    return False
 
 
 def _is_index(value: Any, bound: int) -> bool:
@@ -216,10 +216,172 @@ def fits(value: Fraction) -> bool:
     return max(value.numerator.bit_length(), value.denominator.bit_length()) <= MAX_CONSTANT_BITS
 
 
-def _renumber(node: tuple, place: dict[int, int]) -> tuple:
-    if node[0] in ("var", "const"):
-        return node
-    if node[0] == "pow":
-        return ("pow", place[node[1]], node[2])
-    head = node[:2] if node[0] == "where" else node[:1]
-    return head + tuple(place[a] for a in node[len(head) :])
+def rational(text: str) -> Fraction:
+    """The exact value of a rational constant's text, e.g. `"1/10"`."""
+    try:
+        return Fraction(text)
+    except (ValueError, ZeroDivisionError):
+        raise BadInput(f"{text!r} is not an exact rational constant") from None
+
+
+# The text of a program. How tightly its outermost operation binds; an operand that binds less needs parentheses.
+SUM, PRODUCT, SIGN, POWER, ATOM = range(5)
+SIGNS = {"lt": "<", "le": "<="}
+INFIX = {"add": (" + ", SUM), "sub": (" - ", SUM), "mul": ("*", PRODUCT), "div": ("/", PRODUCT)}
+
+
+def expression(program: Program, longest: int) -> str | None:
+    """The text of the only output, or None if it or one of its parts has more than `longest` characters.
+
+    Shared expressions are written out at each use, with few parentheses.
+
+    >>> expression(Program(1, (("var", 0), ("const", "1/10"), ("add", 0, 1), ("pow", 2, 2)), (3,)), 400)
+    '(x1 + 0.1)**2'
+    """
+    written: list[tuple[str, int] | None] = []
+    for node in program.nodes:
+        operands = [written[a] for a in arguments(node)]
+        text = None if None in operands else node_text(node, [o for o in operands if o is not None])
+        written.append(text if text is not None and len(text[0]) <= longest else None)
+    result = written[program.outputs[0]]
+    return None if result is None else result[0]
+
+
+def constant_text(program: Program, longest: int) -> str:
+    """The number that a program without variables stands for, exactly: a decimal, a fraction, or an expression."""
+    name, *rest = program.nodes[program.outputs[0]]
+    if name == "const" and rest[0] not in NAMED_CONSTANTS:
+        return exact_text(Fraction(rest[0]))
+    return expression(program, longest) or "a recorded constant"
+
+
+def node_text(node: tuple, operands: list[tuple[str, int]]) -> tuple[str, int]:
+    """The text of one node and how tightly it binds, given those of its operands."""
+    name = node[0]
+    if name == "var":
+        return f"x{node[1] + 1}", ATOM
+    if name == "const":
+        return _constant(node[1])
+    if name == "neg":
+        return "-" + _bound(operands[0], POWER), SIGN
+    if name == "pow":
+        return f"{_bound(operands[0], ATOM)}**{node[2]}", POWER
+    if name == "where":
+        a, b, x, y = (text for text, _ in operands)
+        return f"where({a} {SIGNS[node[1]]} {b}, {x}, {y})", ATOM
+    if name in INFIX:
+        sign, level = INFIX[name]
+        # The left operand may bind equally (a - b - c is (a - b) - c), the right one must bind tighter. A leading minus
+        # may stand first (-x1*x2 is (-x1)*x2, the same number), never after an operator.
+        right = _bound(operands[1], POWER if operands[1][1] == SIGN else level + 1)
+        return _bound(operands[0], level) + sign + right, level
+    return f"{name}({', '.join(text for text, _ in operands)})", ATOM
+
+
+def _bound(operand: tuple[str, int], level: int) -> str:
+    text, own = operand
+    return text if own >= level else f"({text})"
+
+
+def _constant(text: str) -> tuple[str, int]:
+    if text in NAMED_CONSTANTS:
+        return text, ATOM
+    shown = short_text(Fraction(text)) or text
+    return shown, PRODUCT if "/" in shown else SIGN if text.startswith("-") else ATOM
+
+
+# Numbers as text.
+
+DIGITS = 9  # of a number that is rounded
+LONGEST = 20  # digits of an exact decimal that a sentence still shows
+_PLAIN = range(-4, 16)  # powers of ten of the first digit that are written without an exponent
+DECIMAL = re.compile(r"-?[0-9]+(/[1-9][0-9]*|(\.[0-9]+)?([eE][+-]?[0-9]{1,4})?)", re.ASCII)
+
+
+def exact(text: str) -> Fraction:
+    """An exact number of a certificate: `p`, `p/q` or a decimal, short enough to compute with.
+
+    >>> exact("1e-3"), exact("2/3")
+    (Fraction(1, 1000), Fraction(2, 3))
+    """
+    if len(text) > 4_000 or not DECIMAL.fullmatch(text):
+        raise BadInput(f"{text[:40]!r} is not an exact number of a certificate")
+    return Fraction(text)
+
+
+def positive(text: str) -> Fraction:
+    """An exact number of a certificate that is more than zero."""
+    if not DECIMAL.fullmatch(text[:4_001]) or exact(text) <= 0:
+        raise BadInput(f"epsilon or a bound must be a positive rational number such as 0.1 or 1/100, not {text[:40]!r}")
+    return exact(text)
+
+
+def decimal_text(value: Fraction | float, *, up: bool, digits: int = DIGITS) -> str:
+    """`value` with `digits` significant digits, rounded up or down, never to nearest.
+
+    >>> decimal_text(Fraction(1, 3), up=True), decimal_text(Fraction(1, 3), up=False, digits=3)
+    ('0.333333334', '0.333')
+    """
+    return format(_rounded(Fraction(value), up, digits), "f")
+
+
+def exact_text(value: Fraction | float) -> str:
+    """`value` itself: a short decimal, else a multiple of a power of two with a remark on its size, else a fraction.
+
+    >>> exact_text(0.125), exact_text(Fraction("1e-12")), exact_text(Fraction(1, 3))
+    ('0.125', '1e-12', '1/3')
+    >>> exact_text(0.1)
+    '3602879701896397/2^55 (about 0.1)'
+    """
+    exact = Fraction(value)
+    short = short_text(exact)
+    if short is not None:
+        return short
+    top, bottom = exact.numerator, exact.denominator
+    about = f" (about {_pointed(_rounded(exact, up=False, digits=6))})"
+    if bottom == 1 << (bottom.bit_length() - 1) and bottom > 1:
+        return f"{top}/2^{bottom.bit_length() - 1}{about}"
+    power = (top & -top).bit_length() - 1
+    return f"{top >> power}*2^{power}{about}" if bottom == 1 and power else str(exact)
+
+
+def rounded_text(value: Fraction | float, *, up: bool) -> str:
+    """`value` with nine digits at most, rounded up or down; the sentence around it says `at most` or `at least`.
+
+    >>> rounded_text(Fraction(1, 8), up=True), rounded_text(Fraction(2, 3) / 10**7, up=True)
+    ('0.125', '6.66666667e-8')
+    """
+    return _pointed(_rounded(Fraction(value), up, DIGITS))
+
+
+def range_text(values: list[Fraction]) -> str:
+    """The values as one range: a short decimal if there is one alone, else `between` two decimals around all of them.
+
+    >>> range_text([Fraction(1, 8)]), range_text([Fraction(1, 3)])
+    ('0.125', 'between 0.333333333 and 0.333333334')
+    """
+    least, most = min(values), max(values)
+    short = short_text(least) if least == most else None
+    return short or f"between {rounded_text(least, up=False)} and {rounded_text(most, up=True)}"
+
+
+def short_text(exact: Fraction) -> str | None:
+    """The exact decimal of a number, if it has at most `LONGEST` digits."""
+    context = Context(prec=LONGEST)
+    quotient = context.divide(Decimal(exact.numerator), Decimal(exact.denominator)).normalize(context)
+    return _pointed(quotient) if Fraction(quotient) == exact else None
+
+
+def _rounded(exact: Fraction, up: bool, digits: int) -> Decimal:
+    """One correctly rounded division in the wanted direction."""
+    context = Context(prec=digits, rounding=ROUND_CEILING if up else ROUND_FLOOR)
+    return context.divide(Decimal(exact.numerator), Decimal(exact.denominator)).normalize(context)
+
+
+def _pointed(number: Decimal) -> str:
+    """A number without zeros at its end in plain digits, or with a power of ten instead of many zeros: 0.001, 1.5e-7."""
+    if not number or number.adjusted() in _PLAIN:
+        return format(number, "f")
+    sign, digits, _ = number.as_tuple()
+    first, rest = str(digits[0]), "".join(map(str, digits[1:]))
+    return f"{'-' * sign}{first}{'.' * bool(rest)}{rest}e{number.adjusted()}"

@@ -14,7 +14,7 @@ kinds `linear` and `relu` is the same with f = g = 1, because relu is 1-Lipschit
 
 *Activations.* |act(t) - act(p)| <= Lip d; for gelu sup |Phi(x) + x phi(x)| = 1.1289... at x = sqrt 2.
 
-*Softmax.* By the rule *shares* of `kernel.affine_softmax`, a mean of values moves by at most (max v - min v) tanh(d/2)
+*Softmax.* By the rule *shares* of `kernel.layers`, a mean of values moves by at most (max v - min v) tanh(d/2)
 where scores move by at most d; values that differ by at most d_v add max d_v, because weights sum to one.
 
 *Norm.* N(c) = c / rho(c), rho(c)^2 = |c|^2/n + e, has the symmetric Jacobian (I - c c^T/(n rho^2)) / rho with eigenvalues
@@ -28,8 +28,7 @@ from __future__ import annotations
 
 from flint import arb, arb_mat
 
-from certiformer.kernel import stream, taylor
-from certiformer.kernel.affine_softmax import shares_moved
+from certiformer.kernel import Refused, arrays, taylor
 from certiformer.kernel.arrays import (
     Apply,
     ArrayProgram,
@@ -42,14 +41,16 @@ from certiformer.kernel.arrays import (
     Rows,
     Scores,
     Stack,
+    Stream,
     Sum,
+    absolute,
     arguments,
+    node_value,
+    point_stream,
+    take_rows,
 )
 from certiformer.kernel.balls import ONE, ZERO, Box, larger, largest
-from certiformer.kernel.forward import node_value, point_stream
-from certiformer.kernel.refusal import Refused
-from certiformer.kernel.stream import Stream, absolute, take_rows
-from certiformer.kernel.units import LIPSCHITZ
+from certiformer.kernel.layers import LIPSCHITZ, shares_moved
 
 
 def twins(left: ArrayProgram, right: ArrayProgram, box: Box, order: int = 1) -> tuple[Stream, arb_mat]:
@@ -80,7 +81,7 @@ def _gap(t: Node, p: Node, forms: list[Stream], gaps: list[arb_mat]) -> arb_mat:
         case Linear(), Linear():
             x, step = forms[t.x], t.weight.matrix - _alike(p.weight.matrix, t.weight.matrix)
             bias = [b - c for b, c in zip(_numbers(t), _numbers(p), strict=True)]
-            return _sizes(stream.linear(x, step, absolute(step), bias)) + gaps[t.x] * p.weight.size
+            return _sizes(arrays.linear(x, step, absolute(step), bias)) + gaps[t.x] * p.weight.size
         case Pool(), Pool():
             step = t.weights.matrix - _alike(p.weights.matrix, t.weights.matrix)
             return absolute(step) * _sizes(forms[t.x]) + p.weights.size * gaps[t.x]
@@ -122,7 +123,7 @@ def _numbers(node: Linear) -> list[arb]:
 
 def _sizes(x: Stream) -> arb_mat:
     """Entrywise upper bounds of |x| over the box."""
-    return stream.size(x) + x.rem
+    return arrays.size(x) + x.rem
 
 
 def _mixed(node: Attend, row: int, keys: list[int], forms: list[Stream], gaps: list[arb_mat]) -> list[arb]:
@@ -170,7 +171,7 @@ def _normed(t: Norm, p: Norm, row: Stream, gaps: list[arb]) -> list[arb]:
     delta, root = sum((gap * gap for gap in gaps), ZERO).sqrt().upper(), arb(count).sqrt()
     share, square = ONE / count, ZERO
     centring = arb_mat(count, count, [(ONE if i == j else ZERO) - share for i in range(count) for j in range(count)])
-    centred = stream.linear(row, centring, absolute(centring))
+    centred = arrays.linear(row, centring, absolute(centring))
     for c in range(count):
         low, high = taylor.bounds(centred.form(0, c))
         nearest = low if low > 0 else -high if high < 0 else ZERO

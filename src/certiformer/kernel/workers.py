@@ -3,7 +3,7 @@
 Workers are isolated interpreters (`certiformer.isolation`) that run `main` below. They are sent the bytes that this process
 has read and never open the folder: they prove what was read here, also when the folder changes while it is being checked,
 and import nothing from it. On standard input come a line of JSON with the names and sizes of the files, their bytes, and
-then one JSON request a line; on standard output goes one JSON answer a line. Small trees are checked in this process.
+then one JSON request a line; on standard output goes one JSON answer a line.
 """
 
 from __future__ import annotations
@@ -14,63 +14,34 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
-from threading import Thread
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from queue import SimpleQueue
 from typing import Any, BinaryIO, cast
 
 from flint import arb
 
 from certiformer.errors import BadInput
 from certiformer.isolation import WORKER, command, environment
+from certiformer.kernel import Refused
 from certiformer.kernel.balls import largest
 from certiformer.kernel.certificate import Boxes, Inner
-from certiformer.kernel.claim import Claim, read_claim
-from certiformer.kernel.cover import CHECK, LEAF, Effort, prove_piece, root, subtree_ends, subtrees
+from certiformer.kernel.claim import Claim, ProgramClaim, read_claim
 from certiformer.kernel.problem import FiniteProblem, Problem
-from certiformer.kernel.refusal import Refused
-from certiformer.kernel.rules import stated_bound, subproblems
+from certiformer.kernel.rules import LEAF, Effort, Path, prove_piece, stated_bound, subproblems, subtree_ends, subtrees
 
-SMALL = 400  # leaves: below this, starting processes costs more than it saves
-MAX_WORKERS = 64
 PIECES = 24  # pieces per worker, so that no worker waits long for the others
+Files = Mapping[str, bytes]
+Answer = tuple[arb, bytes]  # the largest leaf bound, and the tree of the leaves that were accepted
 
 
-def _cores() -> int:
-    """The cores this process may use, which a container or a pinned job may have restricted."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def prove_boxes(
-    claim: Claim,
-    files: Mapping[str, bytes],
-    node: Boxes,
-    problem: Problem,
-    path: tuple[int, ...],
-    limit: arb,
-    workers: int | None,
-    progress: Callable[[int, int], None] | None,
-    effort: Effort = CHECK,
-) -> tuple[arb, bytes]:
-    """Prove a boxes node; returns the largest leaf bound and the tree of the leaves that were accepted."""
-    tree = _tree(claim, node)
-    total = tree.count(LEAF)
-    done = 0
-
-    def tick(count: int) -> None:
-        nonlocal done
-        done += count
-        if progress:
-            progress(done, total)
-
-    workers = min(workers or _cores(), MAX_WORKERS)
-    if workers == 1 or total < SMALL:
-        accepted, whole = bytearray(), root(problem.domain.dimension)
-        return prove_piece(problem, whole, tree, node.order, limit, tick, effort, accepted), bytes(accepted)
-    largest = max(1, len(tree) // (PIECES * workers))
-    pieces = list(subtrees(tree, problem.domain.dimension, largest))
-    upper, accepted = _run(
-        files, [{"path": path, "cell": cell, "tree": part.hex()} for cell, part in pieces], workers, effort, tick
-    )
-    return upper, _joined(tree, problem.domain.dimension, largest, accepted)
+def prove_pieces(
+    files: Files, path: Path, tree: bytes, dimension: int, workers: int, effort: Effort, tick: Callable[[int], None]
+) -> Answer:
+    """Prove the leaves of the boxes node at `path`."""
+    most = max(1, len(tree) // (PIECES * workers))
+    requests = [{"path": path, "cell": cell, "tree": part.hex()} for cell, part in subtrees(tree, dimension, most)]
+    answers = _answers(files, requests, min(workers, len(requests)), effort, tick)
+    return largest([upper for upper, _ in answers]), _joined(tree, dimension, most, [part for _, part in answers])
 
 
 def _joined(tree: bytes, dimension: int, largest: int, parts: list[bytes]) -> bytes:
@@ -85,71 +56,56 @@ def _joined(tree: bytes, dimension: int, largest: int, parts: list[bytes]) -> by
     return bytes(result)
 
 
-def _tree(claim: Claim, node: Boxes) -> bytes:
-    if node.offset < 0 or node.length < 1 or node.offset + node.length > len(claim.leaves):
-        raise Refused("a boxes node points outside leaves.bin")
-    return claim.leaves[node.offset : node.offset + node.length]
-
-
-def _run(
-    files: Mapping[str, bytes],
-    requests: list[dict[str, Any]],
-    workers: int,
-    effort: Effort,
-    tick: Callable[[int], None],
-) -> tuple[arb, list[bytes]]:
+def _answers(
+    files: Files, requests: list[dict[str, Any]], workers: int, effort: Effort, tick: Callable[[int], None]
+) -> list[Answer]:
     """Hand the pieces to worker processes, one at a time each; the first refusal stops them all."""
-    processes = [_start() for _ in range(min(workers, len(requests)))]
-    queue, answers, problems = list(range(len(requests))), dict[int, tuple[arb, bytes]](), list[str]()
+    idle: SimpleQueue[subprocess.Popen[bytes]] = SimpleQueue()
+    processes = [_start() for _ in range(workers)]
 
-    def serve(pipe: BinaryIO, replies: BinaryIO) -> None:
+    def answer(request: dict[str, Any]) -> Answer:
+        process = idle.get()
         try:
-            send_files(pipe, files)
-            while queue and not problems:
-                number = queue.pop()
-                more = {"goal": effort.goal, "deepest": effort.deepest, "seconds": effort.end - time.monotonic()}
-                pipe.write(json.dumps({**requests[number], **more}).encode() + b"\n")
-                pipe.flush()
-                answer = json.loads(replies.readline())
-                if "refused" in answer:
-                    problems.append(answer["refused"])
-                else:
-                    upper = arb((int(answer["upper"][0]), int(answer["upper"][1])))
-                    answers[number] = upper, bytes.fromhex(answer["tree"])
-                    tick(answer["leaves"])
-        except IndexError:
-            pass  # another thread took the last piece; a piece without an answer is noticed below
-        except (OSError, ValueError, TypeError, KeyError) as error:
-            problems.append(f"a worker process of the checker died or answered nonsense ({error})")
+            more = {"goal": effort.goal, "deepest": effort.deepest, "seconds": effort.end - time.monotonic()}
+            pipe = cast(BinaryIO, process.stdin)
+            pipe.write(json.dumps({**request, **more}).encode() + b"\n")
+            pipe.flush()
+            told = json.loads(cast(BinaryIO, process.stdout).readline())
+            if "refused" in told:
+                raise Refused(told["refused"])
+            upper = arb((int(told["upper"][0]), int(told["upper"][1])))
+            tick(told["leaves"])
+            return upper, bytes.fromhex(told["tree"])
+        finally:
+            idle.put(process)
 
-    pipes = [(cast(BinaryIO, process.stdin), cast(BinaryIO, process.stdout)) for process in processes]
-    threads = [Thread(target=serve, args=both, daemon=True) for both in pipes]
     try:
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        with ThreadPoolExecutor(workers) as pool:
+            try:
+                for process in processes:
+                    send_files(cast(BinaryIO, process.stdin), files)
+                    idle.put(process)
+                asked = [pool.submit(answer, request) for request in requests]
+                for done in wait(asked, return_when=FIRST_EXCEPTION).done:
+                    done.result()
+                return [done.result() for done in asked]
+            finally:
+                pool.shutdown(wait=False, cancel_futures=True)
+                for process in processes:
+                    process.kill()  # which ends what its thread waits for
+    except (OSError, ValueError, TypeError, LookupError) as error:
+        raise Refused(f"a worker process of the checker died or answered nonsense ({error})") from None
     finally:
         for process in processes:
-            process.kill()
             process.communicate()  # reaps the process and closes its pipes
-    if problems:
-        raise Refused(problems[0])
-    if len(answers) != len(requests):
-        raise Refused("not every piece of the cover was answered for")
-    return largest([upper for upper, _ in answers.values()]), [answers[number][1] for number in range(len(requests))]
 
 
 def _start() -> subprocess.Popen[bytes]:
     """A worker, in a folder that is nobody's and a process group of its own: Ctrl-C is for this process, which ends it."""
+    pipe = subprocess.PIPE
     try:
         return subprocess.Popen(
-            command(WORKER),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            env=environment(),
-            cwd=os.path.abspath(os.sep),
-            process_group=0,
+            command(WORKER), stdin=pipe, stdout=pipe, env=environment(), cwd=os.path.abspath(os.sep), process_group=0
         )
     except OSError as error:
         raise Refused(f"no worker process of the checker can be started: {error.strerror}") from None
@@ -158,7 +114,7 @@ def _start() -> subprocess.Popen[bytes]:
 # What a worker does.
 
 
-def send_files(stream: BinaryIO, files: Mapping[str, bytes]) -> None:
+def send_files(stream: BinaryIO, files: Files) -> None:
     """What a worker reads first."""
     stream.write(json.dumps({name: len(data) for name, data in files.items()}).encode() + b"\n")
     for data in files.values():
@@ -176,11 +132,11 @@ def receive_files(stream: BinaryIO) -> dict[str, bytes] | None:
     return files if {name: len(data) for name, data in files.items()} == sizes else None
 
 
-def _descend(claim: Claim, path: list[int]) -> tuple[Boxes, Problem]:
+def _descend(claim: Claim | ProgramClaim, path: list[int]) -> tuple[Boxes, Problem]:
     """The boxes node at `path` of the proof tree, and what it speaks of."""
+    if not isinstance(claim, Claim) or isinstance(claim.problem, FiniteProblem):
+        raise Refused("only a claim about a box has boxes")
     node, problem = claim.certificate.proof, claim.problem
-    if isinstance(problem, FiniteProblem):
-        raise Refused("a claim about a finite set of rows has no boxes")
     for position in path:
         if not isinstance(node, Inner):
             raise Refused("the request names a node of the proof tree that does not exist")
@@ -193,19 +149,13 @@ def _descend(claim: Claim, path: list[int]) -> tuple[Boxes, Problem]:
 
 def _answer(node: Boxes, problem: Problem, request: dict[str, Any]) -> dict[str, Any]:
     """Check one piece."""
-    cell = tuple((m, k) for m, k in request["cell"])
-    count = 0
-
-    def tick(leaves: int) -> None:
-        nonlocal count
-        count += leaves
-
+    cell, tree = tuple((m, k) for m, k in request["cell"]), bytes.fromhex(request["tree"])
     local = problem.restrict(problem.domain.box(cell))
     effort = Effort(request["goal"], request["deepest"], time.monotonic() + request["seconds"])
-    accepted, tree = bytearray(), bytes.fromhex(request["tree"])
-    upper = prove_piece(local, cell, tree, node.order, stated_bound(node), tick, effort, accepted)
+    accepted = bytearray()
+    upper = prove_piece(local, cell, tree, node.order, stated_bound(node), lambda _: None, effort, accepted)
     mantissa, exponent = upper.man_exp()
-    return {"upper": [str(mantissa), str(exponent)], "leaves": count, "tree": accepted.hex()}
+    return {"upper": [str(mantissa), str(exponent)], "leaves": tree.count(LEAF), "tree": accepted.hex()}
 
 
 def main() -> None:
@@ -215,12 +165,10 @@ def main() -> None:
         return
     try:
         claim = read_claim(files)
-        if not isinstance(claim, Claim):
-            raise Refused("a claim about a compiled program has no boxes")
     except (Refused, BadInput) as problem:
         print(json.dumps({"refused": str(problem)}), flush=True)
         return
-    known: dict[tuple[int, ...], tuple[Boxes, Problem]] = {}
+    known: dict[Path, tuple[Boxes, Problem]] = {}
     for line in sys.stdin.buffer:
         request = json.loads(line)
         path = tuple(request["path"])

@@ -91,6 +91,7 @@ def attend(
     prefix: str,
     sequence: tuple[Float[Array, "_ width"], ...],
     queries: tuple[Rows, ...],
+    present: Int[Array, ""] | None = None,
 ) -> tuple[list[Float[Array, "_ width"]], list[list[Scores]]]:
     """The output of the sub-layer at each of `queries` (before any residual), and the weights by query and group.
 
@@ -98,6 +99,7 @@ def attend(
 
     - `sequence`: the whole sequence in consecutive pieces; keys and values come from here.
     - `queries`: the rows whose outputs are wanted, in the coordinates of the same sequence.
+    - `present`: how many rows of the sequence belong to the input; nobody looks at the fillers after them. None: all.
     """
     length = sum(piece.shape[0] for piece in sequence)
     outputs = [jnp.zeros_like(rows.values) for rows in queries]
@@ -111,7 +113,8 @@ def attend(
             query = _project(rows.values, tensors, name, "query")
             scores = scale * jnp.concatenate([_einsum("hik,hjk->hij", query, key) for key in keys], axis=-1)
             scores = scores + _score_bias(config, tensors, name, rows, length)
-            shares = WEIGHTS[config.kind](scores, _allowed(config, tensors, prefix, rows, length))
+            allowed = _among(present, length, _allowed(config, tensors, prefix, rows, length))
+            shares = WEIGHTS[config.kind](scores, allowed)
             weights[place].append(shares)
             outputs[place] = outputs[place] + _einsum("hiv,hvd->id", _mix(shares, values), tensors[f"{name}.output"])
     if config.bias:
@@ -166,6 +169,14 @@ def _allowed(config: Attention, tensors: Mapping[str, Array], prefix: str, rows:
     if config.mask == "causal":
         return jnp.arange(length)[None, :] <= rows.start + jnp.arange(rows.values.shape[0])[:, None]
     return tensors[f"{prefix}.mask"][rows.start : rows.start + rows.values.shape[0], :length] != 0
+
+
+def _among(present: Int[Array, ""] | None, length: int, allowed: Allowed) -> Allowed:
+    """The allowed keys among the first `present` ones."""
+    if present is None:
+        return allowed
+    real = jnp.arange(length)[None, :] < present
+    return real if allowed is None else allowed & real
 
 
 def _einsum(pattern: str, *operands: Array) -> Array:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from certiformer.model.attention import Rows, Scores, attend
 from certiformer.model.config import Block, FeedForward, Norm
@@ -35,14 +35,18 @@ def apply_block(
     prefix: str,
     sequence: tuple[Tokens, ...],
     queries: tuple[Rows, ...],
+    present: Int[Array, ""] | None = None,
 ) -> tuple[list[Tokens], list[list[Scores]]]:
-    """The rows `queries` after the block, and the attention weights by query and group (empty without attention)."""
+    """The rows `queries` after the block, and the attention weights by query and group (empty without attention).
+
+    With `present`, only so many rows of the sequence belong to the input, and nobody looks at the others.
+    """
     rows, weights = [query.values for query in queries], [[] for _ in queries]
     if block.attention is not None:
         before = _normaliser(block.norm, "pre", tensors, f"{prefix}.norm.attention")
         normed = tuple(Rows(query.start, before(query.values)) for query in queries)
         keys = tuple(before(piece) for piece in sequence)
-        outputs, weights = attend(block.attention, tensors, f"{prefix}.attention", keys, normed)
+        outputs, weights = attend(block.attention, tensors, f"{prefix}.attention", keys, normed, present)
         after = _normaliser(block.norm, "post", tensors, f"{prefix}.norm.attention")
         rows = [after(_join(h, out, block.attention.residual)) for h, out in zip(rows, outputs, strict=True)]
     if block.ffn is not None:

@@ -23,17 +23,26 @@ Sequence = tuple[Float[Array, "_ width"], ...]
 Inputs = Float[Array, "tokens size"] | Int[Array, " tokens"]
 
 
-def forward(config: Config, tensors: Tensors, x: Inputs) -> Float[Array, " outputs"]:
-    """The outputs of the model for one input, in the precision of the tensors and the input."""
+def forward(
+    config: Config, tensors: Tensors, x: Inputs, tokens: Int[Array, ""] | None = None
+) -> Float[Array, " outputs"]:
+    """The outputs of the model for one input, in the precision of the tensors and the input.
+
+    With `tokens`, only so many rows of `x` are the input: no token looks at the fillers after them, and what the read-out
+    `all` says about fillers means nothing. So inputs of many lengths share one compilation.
+    """
+    present = None if tokens is None else config.registers + tokens
     tensors, sequence = _start(config, tensors, x)
     if config.loops > 1 and config.blocks:
-        sequence = jax.lax.fori_loop(0, config.loops - 1, lambda _, s: _full_pass(config, tensors, s), sequence)
+        sequence = jax.lax.fori_loop(
+            0, config.loops - 1, lambda _, s: _full_pass(config, tensors, s, present), sequence
+        )
     for index in range(len(config.blocks) - 1):
-        sequence, _ = _full_block(config, tensors, index, sequence)
+        sequence, _ = _full_block(config, tensors, index, sequence, present)
     rows = _rows_read(config, sequence)
     if config.blocks:
         last = len(config.blocks) - 1
-        (values,), _ = apply_block(config.blocks[last], tensors, f"blocks.{last}", sequence, (rows,))
+        (values,), _ = apply_block(config.blocks[last], tensors, f"blocks.{last}", sequence, (rows,), present)
     else:
         values = rows.values
     return _read_out(config, tensors, values)
@@ -88,25 +97,30 @@ def _embed(config: Config, tensors: Tensors, x: Inputs, dtype: jnp.dtype) -> Flo
     return data if code is None else data + jnp.asarray(code[: data.shape[0]], dtype)
 
 
-def _full_pass(config: Config, tensors: Tensors, sequence: Sequence) -> Sequence:
+def _full_pass(config: Config, tensors: Tensors, sequence: Sequence, present: Int[Array, ""] | None = None) -> Sequence:
     for index in range(len(config.blocks)):
-        sequence, _ = _full_block(config, tensors, index, sequence)
+        sequence, _ = _full_block(config, tensors, index, sequence, present)
     return sequence
 
 
 def _full_block(
-    config: Config, tensors: Tensors, index: int, sequence: Sequence
+    config: Config, tensors: Tensors, index: int, sequence: Sequence, present: Int[Array, ""] | None = None
 ) -> tuple[Sequence, list[list[Scores]]]:
-    return _apply(config.blocks[index], tensors, index, sequence, config.registers)
+    return _apply(config.blocks[index], tensors, index, sequence, config.registers, present)
 
 
 def _apply(
-    block: Block, tensors: Tensors, index: int, sequence: Sequence, registers: int
+    block: Block,
+    tensors: Tensors,
+    index: int,
+    sequence: Sequence,
+    registers: int,
+    present: Int[Array, ""] | None = None,
 ) -> tuple[Sequence, list[list[Scores]]]:
     """Block number `index`, or a half of it, at every token."""
     starts = (0, registers)
     queries = tuple(Rows(start, piece) for start, piece in zip(starts, sequence, strict=False))
-    rows, weights = apply_block(block, tensors, f"blocks.{index}", sequence, queries)
+    rows, weights = apply_block(block, tensors, f"blocks.{index}", sequence, queries, present)
     return tuple(rows), weights
 
 

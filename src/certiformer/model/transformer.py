@@ -3,11 +3,16 @@
 It is a pytree (an Equinox module), so `jax.grad`, `jax.vmap` and optimisers see the tensors as leaves. Tensors are kept
 as they are stored, in NumPy unless they were replaced by JAX arrays: saving loses nothing, whatever the precision JAX
 is set to.
+
+`cast` rounds the weights to another stored type. A certificate speaks of the weights *as stored*, so a model that is
+to be run in float32 is cast before it is proved: the proof then includes what rounding the weights has changed, and
+`kernel.rounding.runs` bounds the rest.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -27,9 +32,11 @@ from certiformer.model.weights import random_tensor, validated
 if TYPE_CHECKING:
     from certiformer.model.cost import Cost
 
+
 # Arrays of one chunk of `evaluate` together stay below this.
 CHUNK_BYTES = 2**27
 CHUNK_POINTS = 4096
+SHARED_LENGTH = 64  # shorter sequences are filled up to it where the model has room
 
 
 class Transformer(eqx.Module):
@@ -101,6 +108,40 @@ class Transformer(eqx.Module):
                 filled = np.concatenate([part, np.repeat(part[-1:], chunk - len(part), axis=0)])
                 outputs.append(np.asarray(_forward_rows(self.config, tensors, filled))[: len(part)])
             return np.concatenate(outputs) if outputs else np.zeros((0, self.output_size), dtype)
+
+    def evaluate_sequences(
+        self, sequences: Sequence[ArrayLike], dtype: str = "float64"
+    ) -> list[Float[np.ndarray, "tokens outputs"]]:
+        """The outputs at every token of several sequences of ids, of any lengths, computed in `dtype`.
+
+        All are filled up to one of few lengths, and no token looks at the fillers: nearly all calls share a compilation.
+        The read-out must be `all`.
+
+        >>> from certiformer.model import Config, Input, Readout
+        >>> config = Config(Input("ids", tokens=4, vocabulary=2), width=1, outputs=1, readout=Readout("all"))
+        >>> model = Transformer(config, {"embed.weight": [[1], [2]], "readout.weight": [[3]], "readout.bias": [0]})
+        >>> [outputs.ravel().tolist() for outputs in model.evaluate_sequences([[0, 1, 1], [1]])]
+        [[3.0, 6.0, 6.0], [6.0]]
+        """
+        if self.config.readout.kind != "all" or self.config.input.kind != "ids":
+            raise BadInput("sequences of several lengths are read by a model of ids that answers at every token")
+        arrays = [np.asarray(sequence) for sequence in sequences]
+        if not arrays:
+            return []
+        longest = max(map(len, arrays))
+        room = min(self.config.tokens, max(SHARED_LENGTH, 1 << (longest - 1).bit_length()))
+        for array in arrays:
+            self._input(array)
+        ids = np.stack([np.pad(array, (0, max(room, longest) - len(array))) for array in arrays])
+        tokens = np.array([len(array) for array in arrays])
+        with jax.enable_x64(True):
+            tensors = {n: jnp.asarray(t, None if t.dtype == np.uint8 else dtype) for n, t in self.tensors.items()}
+            chunk = max(1, min(1 << (len(arrays) - 1).bit_length(), self.points_at_once))
+            outputs = []
+            for start in range(0, len(arrays), chunk):
+                part = np.resize(np.arange(start, min(start + chunk, len(arrays))), chunk)  # one shape for all chunks
+                outputs += list(np.asarray(_forward_some(self.config, tensors, ids[part], tokens[part])))
+            return [row.reshape(room, -1)[:n] for row, n in zip(outputs, tokens, strict=False)]
 
     @property
     def points_at_once(self) -> int:
@@ -179,6 +220,13 @@ def _forward_rows(config: Config, tensors: Mapping[str, Array], rows: Array) -> 
 
 
 @partial(jax.jit, static_argnames=("config",))
+def _forward_some(
+    config: Config, tensors: Mapping[str, Array], rows: Array, tokens: Array
+) -> Float[Array, "points outputs"]:
+    return jax.vmap(lambda x, n: forward(config, tensors, x, n))(rows, tokens)
+
+
+@partial(jax.jit, static_argnames=("config",))
 def _attention_weights(config: Config, tensors: Mapping[str, Array], x: Inputs) -> list[list[Array]]:
     return trace_weights(config, tensors, x)
 
@@ -207,3 +255,20 @@ def _floats_per_point(config: Config) -> int:
 
 def _plural(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def cast(model: Transformer, dtype: str) -> Transformer:
+    """The model with every weight rounded to `dtype` (`float64`, `float32` or `bfloat16`), to nearest.
+
+    `BadInput` names the tensor when a weight is too large for the type.
+
+    >>> from certiformer.model import Config, Input, Readout
+    >>> config = Config(Input("continuous", tokens=1, width=1), width=1, outputs=1, readout=Readout("sum"))
+    >>> weights = {"embed.weight": [[0.1]], "embed.bias": [0], "readout.weight": [[1]], "readout.bias": [0]}
+    >>> float(cast(Transformer(config, weights), "bfloat16").tensors["embed.weight"][0, 0])
+    0.10009765625
+    """
+    if dtype == model.config.dtype:
+        return model
+    tensors = {name: np.asarray(tensor) for name, tensor in model.tensors.items()}
+    return Transformer(replace(model.config, dtype=dtype), tensors)

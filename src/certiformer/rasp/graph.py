@@ -7,6 +7,7 @@ rows), `and`, `or`, `not`. A map's function is an `Operation` or a `Table`, a se
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
@@ -14,7 +15,22 @@ from typing import Any
 
 from certiformer.rasp.operation import Operation
 from certiformer.rasp.selectors import Comparison
-from certiformer.rasp.value import Value, identity, reduced
+from certiformer.rasp.value import Value, identities, identity, in_order, reduced
+
+
+def tabulated(results: Sequence[Value]) -> tuple[tuple[Value, ...], tuple[int, ...]]:
+    """The different results in order, and the place of each in that list; -1 for undefined.
+
+    >>> tabulated(["b", None, "a", "b"])
+    (('a', 'b'), (1, -1, 0, 1))
+    """
+    keys = identities(results)
+    found = dict(zip(keys, results, strict=True))
+    found.pop(identity(None), None)
+    outputs = in_order(found.values())
+    place = {identity(None): -1} | {key: number for number, key in enumerate(identities(outputs))}
+    return outputs, tuple([place[key] for key in keys])
+
 
 SELECTORS = frozenset({"select", "pattern", "and", "or", "not"})
 SEQUENCES = frozenset({"tokens", "indices", "length", "full", "written", "map", "width", "aggregate"})

@@ -11,11 +11,10 @@ from itertools import product
 from math import prod
 
 from certiformer.errors import BadInput
-from certiformer.rasp.graph import Graph, Node, Table, ValueSet
+from certiformer.rasp.graph import Graph, Node, Table, ValueSet, tabulated
 from certiformer.rasp.graph_builder import GraphBuilder
 from certiformer.rasp.meaning import apply
 from certiformer.rasp.operation import Affine, Operation, as_affine
-from certiformer.rasp.tabulate import tabulated
 from certiformer.rasp.value import Value, all_exact, canonical, identities, identity
 
 MAX_FUSED = 4_096  # entries of a table that fusing may write

@@ -10,7 +10,7 @@ from typing import Any
 
 from certiformer.errors import BadInput
 from certiformer.rasp.expression import Encoding, RASPExpr, in_evaluation_order
-from certiformer.rasp.graph import Graph, Relation, Table
+from certiformer.rasp.graph import Graph, Relation, Table, tabulated
 from certiformer.rasp.graph_builder import GraphBuilder, Problem
 from certiformer.rasp.operation import Operation
 from certiformer.rasp.reasons import reasons_of
@@ -25,7 +25,6 @@ from certiformer.rasp.selectors import (
     SelectorWidth,
 )
 from certiformer.rasp.sequences import ConstantSOp, Full, IndicesType, LengthType, Map, SequenceMap, SOp, TokensType
-from certiformer.rasp.tabulate import tabulated
 from certiformer.rasp.value import Value, is_number
 from certiformer.rasp.values import MAX_TABLE, of_function, size_of
 

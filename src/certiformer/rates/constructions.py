@@ -31,8 +31,8 @@ from certiformer.construct import voronoi
 from certiformer.construct.method import METHODS, Size, Task, method, with_layout
 from certiformer.construct.pooled_order_statistics import error_bound, pooled_order_statistics
 from certiformer.errors import BadInput
+from certiformer.kernel import Refused
 from certiformer.kernel.balls import BallDomain, working_precision
-from certiformer.kernel.refusal import Refused
 from certiformer.model import Transformer
 from certiformer.sweep.job import Row
 from certiformer.target import Target, parse_domain, parse_formula

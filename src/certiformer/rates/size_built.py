@@ -29,7 +29,7 @@ import numpy as np
 from certiformer.construct import ridge, sigmoid_heads
 from certiformer.construct.method import Task
 from certiformer.construct.share_tolerance import Profile
-from certiformer.kernel.refusal import Refused
+from certiformer.kernel import Refused
 from certiformer.model.config import Config
 from certiformer.model.layout import tensor_specs
 from certiformer.model.transformer import Transformer

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from certiformer.kernel.refusal import Refused
+from certiformer.kernel import Refused
 from certiformer.model.config import Config
 from certiformer.rates.size_built import built_graph_in, built_sines_in, built_sink_in
 from certiformer.rates.size_models import Tensors, padded, parameter_count, size_config, start

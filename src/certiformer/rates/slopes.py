@@ -20,7 +20,7 @@ from jaxtyping import Float
 
 from certiformer.errors import BadInput
 from certiformer.rates.study import Series
-from certiformer.spectrum.line import RESAMPLES, fit_line
+from certiformer.spectrum.decay import RESAMPLES, fit_line
 
 FEWEST = 3  # points of a line: through two there is always one, and it says nothing
 ROUNDING = 1e-9  # of slopes of exact power laws, whose interval is a point

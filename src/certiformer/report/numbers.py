@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from certiformer.kernel.numbers import decimal_text
+from certiformer.kernel.programs import decimal_text
 
 DIGITS = 4
 SMALLEST = Fraction(1, 10**4)  # below, and from 10^6 on, powers of ten are easier to read
@@ -51,3 +51,16 @@ def size_text(count: int) -> str:
     if count < 1000:
         return f"{count} bytes"
     return f"{count / 1e3:.3g} kB" if count < 999_500 else f"{count / 1e6:.3g} MB"
+
+
+def json_number(text: str) -> float | str:
+    """The float that JSON writes as exactly this number, or the text itself where there is none.
+
+    >>> json_number("0.0987654321"), json_number("0.10000000000000000001")
+    (0.0987654321, '0.10000000000000000001')
+    """
+    try:
+        number = float(Fraction(text))
+    except (ValueError, OverflowError, ZeroDivisionError):
+        return text
+    return number if Fraction(repr(number)) == Fraction(text) else text

@@ -7,17 +7,34 @@ from fractions import Fraction
 from html import escape
 from typing import Any
 
-from certiformer.kernel.target import LONGEST_FORMULA
+from certiformer.kernel.claim import LONGEST_FORMULA
 from certiformer.report.attention import attention
 from certiformer.report.curves import curves, steps
 from certiformer.report.maps import colour_map
 from certiformer.report.numbers import bound_text
-from certiformer.report.proof import proof_tree
 from certiformer.report.sizes import candidate_table, size_facts, size_plot
 from certiformer.report.style import CSS
-from certiformer.report.wording import NOT_CLAIMED, NOT_CLAIMED_OF_ROWS, RECORDED, meaning, verdict
+from certiformer.report.wording import NOT_CLAIMED, NOT_CLAIMED_OF_ROWS, RECORDED, RULES, meaning, verdict
 from certiformer.target import parse_epsilon
 from certiformer.target.anything import epsilon_text
+
+
+def proof_tree(node: dict[str, Any] | None) -> str:
+    """The tree, or a sentence that there is none."""
+    if node is None:
+        return "<p>There is no proof in this folder.</p>"
+    return f'<ul class="tree">{_item(node, "|T − f|")}</ul>'
+
+
+def _item(node: dict[str, Any], what: str) -> str:
+    children = "".join(_item(child, "its part") for child in node["children"])
+    notes = "".join(f"<li>{escape(note)}</li>" for note in node["notes"])
+    return (
+        f'<li><p><b class="rule">{escape(node["rule"])}</b> proves {what} ≤ {bound_text(node["bound"], up=True)}'
+        f'<span class="quiet"> · {escape(RULES.get(node["rule"], ""))}</span></p>'
+        f"{f'<ul class=notes>{notes}</ul>' if notes else ''}{f'<ul>{children}</ul>' if children else ''}</li>"
+    )
+
 
 _DRAW = {"curves": curves, "steps": steps, "map": colour_map, "attention": attention, "sizes": size_plot}
 _ABOUT_THE_TRANSFORMER = ("sizes", "attention")

@@ -14,12 +14,12 @@ from html import escape
 from typing import Any
 
 from certiformer._version import __version__
+from certiformer.report.rates_assets import CSS as RATES_CSS
+from certiformer.report.rates_assets import SCRIPT
 from certiformer.report.rates_figures import by_axis
 from certiformer.report.rates_html import slopes, table
 from certiformer.report.rates_lines import rates_chart
 from certiformer.report.rates_pictures import picture
-from certiformer.report.rates_script import SCRIPT
-from certiformer.report.rates_style import CSS as RATES_CSS
 from certiformer.report.style import CSS
 
 _HASH = base64.b64encode(hashlib.sha256(SCRIPT.encode("utf-8")).digest()).decode("ascii")

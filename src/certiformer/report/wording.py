@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from certiformer.kernel.axioms import BY_SITUATIONS
-from certiformer.kernel.certificate import Outcome
+from certiformer.kernel.certificate import BY_SITUATIONS, Outcome
 from certiformer.report.numbers import bound_text
 
 RECORDED = "This page repeats what its folder records; nothing of that was checked when the page was drawn."

@@ -1,4 +1,7 @@
-"""`Approximation`: the subject of a claim about a function on a box, or about the rows of a finite set."""
+"""`Approximation`: the subject of a claim about a function on a box, or about the rows of a finite set.
+
+The page about a claim on rows has no pictures: between the rows nothing is claimed, and a curve would suggest otherwise.
+"""
 
 from __future__ import annotations
 
@@ -8,20 +11,60 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from certiformer._version import __version__
+from certiformer.artifact import Artifact
 from certiformer.errors import BadInput
-from certiformer.kernel.certificate import Certificate
-from certiformer.kernel.cover import LEAF
+from certiformer.kernel.certificate import Certificate, Theorem, rule_name
 from certiformer.kernel.files import CONFIG, LEAVES, MODEL, TARGET
-from certiformer.kernel.numbers import json_number
+from certiformer.kernel.rules import LEAF
 from certiformer.kernel.weights import read_model
 from certiformer.report import NOT_CLAIMED, NOT_CLAIMED_OF_ROWS
+from certiformer.report.numbers import json_number
 from certiformer.report.wording import bracket_line, sizes_text
+from certiformer.search.report_data import sizes
 from certiformer.target import FiniteTarget, InductionMap, SequenceMap, SortMap, any_target_from_text, sentence_of
 from certiformer.target.anything import place_of, programs_of
 
 if TYPE_CHECKING:
     from certiformer.artifact import Artifact
     from certiformer.model import Transformer
+
+
+def finite_report_data(run: Artifact, *, checked: bool) -> dict[str, Any]:
+    """The data of the report; the schema is in `certiformer.report`."""
+    certificate, target, proof = run.certificate, run.subject.target, run.certificate.proof
+    note = proof.id if isinstance(proof, Theorem) else f"evaluated at {place_of(target)}"
+    return {
+        "source": target.source,
+        "sentence": sentence_of(target, certificate.epsilon),
+        "variables": target.inputs,
+        "outputs": target.outputs,
+        "domain": place_of(target),
+        "where": "rows",
+        "formulas": [],
+        "epsilon": certificate.epsilon,
+        "outcome": certificate.outcome.value,
+        "level": certificate.level,
+        "checked": checked,
+        "recorded": run.recorded,
+        "reason": certificate.reason,
+        "notes": list(run.notes),
+        "method": certificate.method,
+        "lower": certificate.lower,
+        "upper": certificate.upper,
+        "apriori": certificate.apriori,
+        "witness": None if certificate.witness is None else certificate.witness.to_json(),
+        "sizes": None if run.model is None else sizes(run.model),
+        "proof": None
+        if proof is None
+        else {"rule": rule_name(proof), "bound": proof.bound, "notes": [note], "children": []},
+        "assumptions": list(certificate.assumptions),
+        "pictures": [],
+        "seconds": dict(certificate.seconds),
+        "versions": dict(certificate.versions),
+        "seals": dict(certificate.seals),
+        "directory": None if run.directory is None else str(run.directory),
+    }
+
 
 SIZES = ("blocks", "heads", "units", "registers", "nonzero", "dense", "bytes")
 
@@ -126,7 +169,6 @@ class Approximation:
 
     def page(self, artifact: Artifact) -> str:
         from certiformer.report import write
-        from certiformer.search.finite_report import finite_report_data
         from certiformer.search.report_data import report_data
 
         collect = finite_report_data if isinstance(self.target, FiniteTarget) else report_data

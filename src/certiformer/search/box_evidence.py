@@ -12,7 +12,7 @@ import numpy as np
 
 from certiformer.interval import run_canaries
 from certiformer.kernel.certificate import Boxes
-from certiformer.kernel.numbers import decimal_text
+from certiformer.kernel.programs import decimal_text
 from certiformer.search.case import Case, Evidence, Progress, Tree, raise_lower, tight_goal
 from certiformer.verify import Budget, Falsifier, SplitTree, search
 from certiformer.verify.bounder import bounder_for

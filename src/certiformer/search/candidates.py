@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from certiformer.construct.method import METHODS, Construction, Plan, Size, Task, method, with_layout
 from certiformer.errors import BadInput
-from certiformer.kernel.refusal import Refused
+from certiformer.kernel import Refused
 from certiformer.target import Target, Teacher, ridge_split
 
 OBJECTIVES = ("parameters", "heads", "time")

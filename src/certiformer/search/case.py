@@ -14,13 +14,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from certiformer.kernel.affine_softmax import as_prototypes
+from certiformer.kernel import Refused
 from certiformer.kernel.balls import BallDomain, decimal, working_precision
 from certiformer.kernel.certificate import Boxes, Inner, Node, Split, Witness
 from certiformer.kernel.check import error_lower
-from certiformer.kernel.network import Network
-from certiformer.kernel.problem import Problem, ProgramFunction
-from certiformer.kernel.refusal import Refused
+from certiformer.kernel.layers import as_prototypes
+from certiformer.kernel.problem import Network, Problem, ProgramFunction
 from certiformer.kernel.weights import read_model
 from certiformer.model import Transformer
 from certiformer.model.store import tensors_to_bytes

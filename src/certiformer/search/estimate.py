@@ -15,7 +15,7 @@ import jax
 import numpy as np
 
 from certiformer.construct.method import Task
-from certiformer.kernel.refusal import Refused
+from certiformer.kernel import Refused
 from certiformer.search.box_evidence import ROOM
 from certiformer.search.candidates import FIT, Candidate, choose, known_method
 from certiformer.search.case import Case

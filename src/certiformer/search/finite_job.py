@@ -12,13 +12,12 @@ from certiformer.artifact import Artifact
 from certiformer.artifact import folder as folders
 from certiformer.construct.memorise import Progress
 from certiformer.disk import Workplace
+from certiformer.kernel import Refused
 from certiformer.kernel.balls import decimal, working_precision
 from certiformer.kernel.certificate import Certificate, Node, Outcome, Witness
 from certiformer.kernel.check import check, error_lower
 from certiformer.kernel.files import TARGET, canonical, digest
-from certiformer.kernel.network import Network
-from certiformer.kernel.problem import FiniteProblem, PointNetwork
-from certiformer.kernel.refusal import Refused
+from certiformer.kernel.problem import FiniteProblem, Network, PointNetwork
 from certiformer.kernel.rounding.runs import letters_error
 from certiformer.kernel.weights import read_model
 from certiformer.model import Transformer

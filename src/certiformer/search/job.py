@@ -21,18 +21,18 @@ from certiformer.artifact import folder as folders
 from certiformer.construct.method import Construction, Size, Task
 from certiformer.disk import Workplace, refuse_own_input
 from certiformer.errors import BadInput
+from certiformer.kernel import Refused
 from certiformer.kernel.certificate import Certificate, Outcome
 from certiformer.kernel.check import check, check_files
-from certiformer.kernel.cover import MAX_DEPTH, Effort
 from certiformer.kernel.files import TARGET, canonical, digest, read_files
-from certiformer.kernel.numbers import decimal_text
-from certiformer.kernel.refusal import Refused
+from certiformer.kernel.programs import decimal_text
+from certiformer.kernel.rules import MAX_DEPTH, Effort
 from certiformer.model import Transformer
 from certiformer.model import load as load_model
-from certiformer.model.cast import cast
 from certiformer.model.encoder_state import Read
 from certiformer.model.from_torch import from_torch, is_state_file
 from certiformer.model.store import tensors_to_bytes
+from certiformer.model.transformer import cast
 from certiformer.search.approximation import Approximation, versions
 from certiformer.search.candidates import FIT, Candidate, Choice, choose, known_method
 from certiformer.search.case import Evidence, Progress, Tree, confirmed

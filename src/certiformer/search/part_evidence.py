@@ -10,13 +10,12 @@ from fractions import Fraction
 
 import numpy as np
 
+from certiformer.kernel import Refused
 from certiformer.kernel.balls import ball, decimal
 from certiformer.kernel.certificate import Boxes
-from certiformer.kernel.cover import LEAF, root
-from certiformer.kernel.numbers import decimal_text
 from certiformer.kernel.problem import Problem, error_upper
-from certiformer.kernel.refusal import Refused
-from certiformer.kernel.split import split
+from certiformer.kernel.programs import decimal_text
+from certiformer.kernel.rules import LEAF, root, split
 from certiformer.search.box_evidence import ROOM
 from certiformer.search.case import Case, Evidence, Progress, Tree, raise_lower, tight_goal
 from certiformer.search.ridge_proof import prove_by_ridges
@@ -24,7 +23,7 @@ from certiformer.search.split_proposal import by_groups
 from certiformer.search.unit_proof import UnitProof
 from certiformer.target import Program
 from certiformer.verify import Budget, Falsifier, FloatDomain, search
-from certiformer.verify.ball_bounder import BallBounder
+from certiformer.verify.bounder import BallBounder
 
 # Units are searched in the checker's own forms, so recorded bounds are only rounded up.
 UNIT_ROOM = 1 + 1e-5

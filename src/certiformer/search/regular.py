@@ -8,8 +8,8 @@ never closes. The search goes depth first into boxes whose enclosure may be unde
 from __future__ import annotations
 
 from certiformer.kernel.balls import BallDomain, Box, working_precision
-from certiformer.kernel.cover import Cell, halves, root
-from certiformer.kernel.functions import target_forms
+from certiformer.kernel.rules import Cell, halves, root
+from certiformer.kernel.taylor import target_forms
 from certiformer.target import Domain, Program
 
 DEEPEST = 36

@@ -10,7 +10,7 @@ from typing import Any
 from certiformer.artifact import Artifact
 from certiformer.errors import BadInput
 from certiformer.kernel.certificate import Boxes, Node, Theorem, rule_name
-from certiformer.kernel.cover import LEAF
+from certiformer.kernel.rules import LEAF
 from certiformer.model import Transformer
 from certiformer.model.store import tensors_to_bytes
 from certiformer.search.report_attention import attention_picture

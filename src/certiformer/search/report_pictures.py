@@ -19,8 +19,8 @@ from jaxtyping import Float
 from certiformer.artifact import Artifact
 from certiformer.kernel.balls import BallDomain, working_precision
 from certiformer.kernel.certificate import Boxes, Node, Outputs, Split, Triangle
-from certiformer.kernel.cover import LEAF, subtree_ends
-from certiformer.kernel.numbers import decimal_text
+from certiformer.kernel.programs import decimal_text
+from certiformer.kernel.rules import LEAF, subtree_ends
 from certiformer.model import Transformer
 from certiformer.search.request import teacher_model
 from certiformer.target import Domain, Program, Target, Teacher, parse_epsilon

@@ -18,8 +18,8 @@ from certiformer.axioms import voronoi_second_order as second_order
 from certiformer.axioms.grid import Grid
 from certiformer.axioms.jets import DerivativeBounds
 from certiformer.expressivity.bits_lower_bound import bits
+from certiformer.kernel import Refused
 from certiformer.kernel.balls import BallDomain, working_precision
-from certiformer.kernel.refusal import Refused
 from certiformer.target import Target
 
 PARTS = 400  # sub-boxes on which derivatives are enclosed for the picture

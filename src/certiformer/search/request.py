@@ -15,7 +15,7 @@ from certiformer.construct.method import Layout, Shape
 from certiformer.construct.program_values import as_numpy
 from certiformer.errors import BadInput
 from certiformer.kernel.balls import BallDomain
-from certiformer.kernel.numbers import DECIMAL
+from certiformer.kernel.programs import DECIMAL
 from certiformer.model import Transformer, from_bytes, load
 from certiformer.model.store import tensors_to_bytes
 from certiformer.target import Target, Teacher, parse_domain, parse_epsilon, parse_formula

@@ -17,18 +17,17 @@ from scipy.optimize import linprog
 
 from certiformer.axioms.piecewise_linear import largest_gap
 from certiformer.construct.program_values import as_numpy
+from certiformer.kernel import Refused
 from certiformer.kernel.balls import ZERO, ball, decimal
 from certiformer.kernel.certificate import Boxes, Node, Outputs, Split, Theorem, Triangle
-from certiformer.kernel.numbers import decimal_text
+from certiformer.kernel.layers import UnitSum, units_of
 from certiformer.kernel.problem import Problem, ProgramFunction
-from certiformer.kernel.refusal import Refused
-from certiformer.kernel.rules import outputs
-from certiformer.kernel.split import split
-from certiformer.kernel.units import UnitSum, units_of
+from certiformer.kernel.programs import decimal_text
+from certiformer.kernel.rules import outputs, split
 from certiformer.search.split_proposal import Piece, propose, with_constants
 from certiformer.target import Program, RidgeSum, ridge_split
 from certiformer.verify import Budget, FloatDomain, search
-from certiformer.verify.ball_bounder import BallBounder
+from certiformer.verify.bounder import BallBounder
 
 SAMPLES = 400  # points on a direction for sharing the affine part
 PIECE_ORDER = 4  # of the Taylor forms on one linear piece

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from certiformer.kernel.balls import BallDomain, decimal, working_precision
-from certiformer.kernel.network import Network
+from certiformer.kernel.problem import Network
 from certiformer.kernel.rounding.runs import run_error as bounded
 from certiformer.kernel.weights import read_model
 from certiformer.model import Transformer

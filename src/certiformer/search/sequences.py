@@ -19,7 +19,7 @@ from certiformer.construct.selector_width import histogram_network
 from certiformer.construct.sort_alphabet import sort_network
 from certiformer.errors import BadInput
 from certiformer.kernel.certificate import Theorem
-from certiformer.kernel.numbers import decimal_text
+from certiformer.kernel.programs import decimal_text
 from certiformer.model import Config, Transformer
 from certiformer.search.finite_job import EPSILON, FiniteJob, Made
 from certiformer.search.request import read_epsilon

@@ -1,6 +1,6 @@
 """Nodes of the rule *split*, without children: which unit belongs to which part, and what the affine part gives to each.
 
-The kernel takes a proposal apart and charges what it misses (`kernel.split`); nothing here is trusted.
+The kernel takes a proposal apart and charges what it misses (`kernel.rules`); nothing here is trusted.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from itertools import product
 
 from flint import arb
 
+from certiformer.kernel import Refused
 from certiformer.kernel.balls import HALF, ZERO, Box
 from certiformer.kernel.certificate import Split
+from certiformer.kernel.layers import Unit, UnitSum, units_of
 from certiformer.kernel.problem import Problem, ProgramFunction
-from certiformer.kernel.refusal import Refused
-from certiformer.kernel.split import split
-from certiformer.kernel.units import Unit, UnitSum, units_of
+from certiformer.kernel.rules import split
 from certiformer.target import Builder, Program, additive_split, fold
 
 Direction = tuple[int, ...]

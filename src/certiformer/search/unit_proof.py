@@ -1,7 +1,7 @@
 """Proof trees for blocks of units: outputs, then groups of variables, then boxes in the few variables of a group.
 
 The rules *outputs* and *split* take the claim apart, and every part is searched in the checker's own closed forms
-(`kernel.units`): what closes here closes there. A part is searched twice: first down to its share of epsilon, then down
+(`kernel.layers`): what closes here closes there. A part is searched twice: first down to its share of epsilon, then down
 to its share of the goal, which is a little above the proved lower end; the shares follow the sampled errors.
 Nothing here is trusted.
 """
@@ -17,18 +17,17 @@ from jaxtyping import Float
 from scipy.special import erf
 
 from certiformer.construct.program_values import as_numpy
+from certiformer.kernel import Refused
 from certiformer.kernel.balls import decimal
 from certiformer.kernel.certificate import Boxes, Node, Outputs, Split
-from certiformer.kernel.numbers import decimal_text
+from certiformer.kernel.layers import UnitSum
 from certiformer.kernel.problem import Problem, ProgramFunction
-from certiformer.kernel.refusal import Refused
-from certiformer.kernel.rules import outputs
-from certiformer.kernel.split import split
-from certiformer.kernel.units import UnitSum
+from certiformer.kernel.programs import decimal_text
+from certiformer.kernel.rules import outputs, split
 from certiformer.search.ridge_proof import RidgeProof
 from certiformer.search.split_proposal import by_groups
 from certiformer.verify import Budget, FloatDomain, Search, search
-from certiformer.verify.ball_bounder import BallBounder
+from certiformer.verify.bounder import BallBounder
 
 # Orders of the forms by dimension, for kinked and for smooth units (11 gelu units, four inputs: 3,357 leaves at order 4, in
 # 10 s; the general forms of order 3 left 100,000).

@@ -8,6 +8,7 @@ theorem ID`).
 from __future__ import annotations
 
 from certiformer.sizes.ask import CLASSES as CLASSES
+from certiformer.sizes.ask import PARAMETERS as PARAMETERS
 from certiformer.sizes.ask import Budget as Budget
 from certiformer.sizes.ask import budget as budget
 from certiformer.sizes.ask import make_class as make_class

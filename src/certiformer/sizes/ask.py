@@ -9,15 +9,25 @@ from fractions import Fraction
 from typing import Any
 
 from certiformer.errors import BadInput
-from certiformer.kernel.numbers import decimal_text
-from certiformer.kernel.refusal import Refused
-from certiformer.sizes.kinds import LARGEST, Kind, positive, whole
+from certiformer.kernel import Refused
+from certiformer.kernel.programs import decimal_text
+from certiformer.sizes.circuits import Circuits
+from certiformer.sizes.kinds import Kind, positive, whole
+from certiformer.sizes.languages import Languages
 from certiformer.sizes.lipschitz import Lipschitz
+from certiformer.sizes.programs import Programs
+from certiformer.sizes.ridges import Ridges
+from certiformer.sizes.smooth import Analytic, Smooth
 from certiformer.sizes.statement import Statement
+from certiformer.sizes.symmetric import Equivariant, Symmetric
 
-CLASSES: dict[str, type[Kind]] = {kind.title: kind for kind in (Lipschitz,)}
+CLASSES: dict[str, type[Kind]] = {
+    kind.title: kind
+    for kind in (Lipschitz, Symmetric, Equivariant, Smooth, Analytic, Ridges, Circuits, Languages, Programs)
+}
+PARAMETERS = tuple(dict.fromkeys(each.name for kind in CLASSES.values() for each in fields(kind)))  # type: ignore[arg-type]
 NEAR = Fraction(1001, 1000)  # how well the epsilon of a budget is found, before it is rounded to four digits
-WIDEST = 200  # doublings of epsilon that are looked at
+WIDEST = Fraction(10**30)  # epsilons from its inverse on are looked at
 
 
 @dataclass(frozen=True)
@@ -74,6 +84,9 @@ def size(
     >>> found.upper.values, found.lower.values, found.lower.bits
     (2601, 2401, 2401)
     """
+    axis = CLASSES[name].axis if name in CLASSES else "eps"
+    if weights is not None and axis != "eps":  # what the budget buys need not be given
+        parameters[axis] = 1
     kind, width = make_class(name, parameters), whole("bits", bits, largest=4_096)
     if weights is not None:
         if eps is not None:
@@ -132,21 +145,19 @@ def _epsilon_budget(kind: Kind, weights: int, bits: int) -> Budget:
 
 
 def _threshold(true: Callable[[Fraction], bool]) -> Fraction | None:
-    """Nearly the smallest epsilon with a property that larger ones keep; None if there is none up to 2^200."""
-    high = Fraction(1)
-    for _ in range(WIDEST):
-        if true(high):
-            break
-        high *= 2
-    else:
-        return None
-    low = high / 2
-    for _ in range(WIDEST):
-        if not true(low):
-            break
-        low, high = low / 2, low
+    """Nearly the smallest epsilon with a property that larger ones keep; None if it does not lie within 1e+-30."""
+    high = low = Fraction(1)
+    step = 2
+    while not true(high):
+        if high >= WIDEST:
+            return None
+        low, high, step = high, min(high * step, WIDEST), step * step
+    while low == high or true(low):
+        if low <= 1 / WIDEST:
+            return None
+        low, high, step = max(low / step, 1 / WIDEST), low, step * step
     while high > low * NEAR:
-        middle = Fraction(math.sqrt(low * high)).limit_denominator(10**40)
+        middle = Fraction(math.sqrt(low * high))
         low, high = (low, middle) if true(middle) else (middle, high)
     return high
 
@@ -157,7 +168,7 @@ def _exact_budget(kind: Kind, weights: int, bits: int) -> Budget:
 
     def largest(true: Callable[[Kind], bool]) -> int:
         """The largest value of the axis with a property that smaller ones keep."""
-        low, high = 0, LARGEST + 1
+        low, high = 0, kind.largest + 1
         while high - low > 1:
             middle = (low + high) // 2
             low, high = (middle, high) if _holds(true, at, middle) else (low, middle)
@@ -170,7 +181,7 @@ def _exact_budget(kind: Kind, weights: int, bits: int) -> Budget:
         )
     excluded = largest(lambda member: member.lower(Fraction(0)).bits <= weights * bits) + 1
     statement = at(reached).statement(Fraction(0), bits)
-    return Budget(weights, bits, kind.axis, reached, None if excluded > LARGEST else excluded, statement)
+    return Budget(weights, bits, kind.axis, reached, None if excluded > kind.largest else excluded, statement)
 
 
 def _holds(true: Callable[[Kind], bool], at: Callable[[int], Kind], value: int) -> bool:

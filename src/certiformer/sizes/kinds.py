@@ -19,6 +19,7 @@ class Kind(ABC):
     title: ClassVar[str]
     exact: ClassVar[bool] = False  # without an epsilon: the functions have finitely many values
     axis: ClassVar[str] = "eps"  # what a budget of weights is turned into
+    largest: ClassVar[int] = LARGEST  # value of that axis, for classes that are exact
 
     @abstractmethod
     def upper(self, epsilon: Fraction) -> Upper:

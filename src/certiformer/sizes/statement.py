@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field
 from fractions import Fraction
 from typing import Any
 
-from certiformer.kernel.numbers import decimal_text
+from certiformer.kernel.programs import decimal_text
 
 NOT_KNOWN = "not known"
 

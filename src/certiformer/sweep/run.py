@@ -11,11 +11,10 @@ from dataclasses import dataclass
 from certiformer.disk import scratch
 from certiformer.sweep.engines import open_pool
 from certiformer.sweep.job import Job, Row
-from certiformer.sweep.ledger import StoreFault
+from certiformer.sweep.ledger import StoreFault, worker_name
 from certiformer.sweep.pool import Outcome, Pool
 from certiformer.sweep.store import Store
 from certiformer.sweep.tracker import Tracker, Tracking
-from certiformer.sweep.worker_name import worker_name
 
 LEASE_SECONDS = 60.0  # renewed every third of it by a thread of the driver; matters only if that machine is gone
 POLL_SECONDS = 0.2

@@ -4,6 +4,7 @@ The names here need the standard library only; the modules `trace`, `load` and `
 where they are used.
 """
 
+from certiformer.kernel.claim import Table as Table
 from certiformer.kernel.meanings.sequence_maps import CountMap as CountMap
 from certiformer.kernel.meanings.sequence_maps import InductionMap as InductionMap
 from certiformer.kernel.meanings.sequence_maps import SequenceMap as SequenceMap
@@ -12,7 +13,6 @@ from certiformer.kernel.meanings.sequence_maps import WidthMap as WidthMap
 from certiformer.kernel.programs import Program as Program
 from certiformer.kernel.programs import fold as fold
 from certiformer.kernel.programs import rational as rational
-from certiformer.kernel.target import Table as Table
 from certiformer.target.anything import sentence_of as sentence_of
 from certiformer.target.build import Builder as Builder
 from certiformer.target.domain import Domain as Domain

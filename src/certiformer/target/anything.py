@@ -5,8 +5,8 @@ Standard library only.
 
 from __future__ import annotations
 
-from certiformer.kernel.numbers import exact_text
-from certiformer.kernel.target import FunctionOnBox, Table, TeacherOnBox
+from certiformer.kernel.claim import FunctionOnBox, Table, TeacherOnBox
+from certiformer.kernel.programs import exact_text
 from certiformer.target.domain import Target
 from certiformer.target.files import AnyTarget
 from certiformer.target.parse import parse_epsilon

@@ -16,8 +16,8 @@ from functools import partial
 from typing import Any
 
 from certiformer.errors import BadInput
+from certiformer.kernel.claim import Ends
 from certiformer.kernel.programs import NAMED_CONSTANTS, Program, fold, rational
-from certiformer.kernel.target import Ends
 
 LARGEST_END = 1e300  # float64 search needs room for sums and squares of differences beyond the ends
 
@@ -55,7 +55,7 @@ class Domain:
 
         return [(parse_constant(low), parse_constant(high)) for low, high in self.bounds]
 
-    def check(self) -> None:
+    def require_order(self) -> None:
         """Refuse a box that is empty, reversed, a single point on some axis, or not finite.
 
         Rational ends are compared exactly. Others (`2*pi`) are compared in float64 with a margin that covers the

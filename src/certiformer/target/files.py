@@ -1,6 +1,6 @@
 """`target.json`: what a run folder may claim something about, written as canonical bytes and read back for people.
 
-What a file means is decided by `kernel.target`; what was read is given back with texts that the parser reads as the same.
+What a file means is decided by `kernel.claim`; what was read is given back with texts that the parser reads as the same.
 Standard library only.
 """
 
@@ -10,10 +10,11 @@ import base64
 import json
 
 from certiformer.errors import BadInput
-from certiformer.kernel import target as kernel
+from certiformer.kernel import claim as kernel
+from certiformer.kernel.claim import Table
 from certiformer.kernel.meanings.description import canonical_text
 from certiformer.kernel.meanings.sequence_maps import SequenceMap
-from certiformer.kernel.target import Table, expression
+from certiformer.kernel.programs import expression
 from certiformer.target.domain import Domain, Target
 from certiformer.target.teacher import Teacher
 from certiformer.target.tokens import MAX_TEXT
@@ -54,7 +55,7 @@ def any_target_from_text(text: str | bytes) -> AnyTarget:
             if isinstance(meaning, kernel.FunctionOnBox)
             else Teacher(data["source"], meaning.config, meaning.tensors, domain)
         )
-        domain.check()
+        domain.require_order()
     elif isinstance(meaning, FiniteTarget):
         target = meaning
     else:

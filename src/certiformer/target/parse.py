@@ -108,7 +108,7 @@ def parse_domain(text: str, dimension: int | None = None) -> Domain:
         axes = f"{domain.dimension} {'axis' if domain.dimension == 1 else 'axes'}"
         hint = f"; write {text.strip()}^{dimension} to use one interval for all" if domain.dimension == 1 else ""
         raise BadInput(f"the box has {axes} but the target has {dimension} variables{hint}")
-    domain.check()
+    domain.require_order()
     return domain
 
 

@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections import Counter
 
 from certiformer.errors import BadInput
-from certiformer.kernel.programs import Program, arguments
-from certiformer.kernel.target import ATOM, expression, node_text
+from certiformer.kernel.programs import ATOM, Program, arguments, expression, node_text
 from certiformer.target.parse import parse_formula
 from certiformer.target.tokens import MAX_TEXT
 

@@ -16,7 +16,7 @@ from typing import Protocol
 import numpy as np
 from jaxtyping import Float, Int
 
-from certiformer.verify.domain import FloatDomain
+from certiformer.verify.bounder import FloatDomain
 from certiformer.verify.tree import SplitTree
 
 CHECKPOINT_SECONDS = 5.0

@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from certiformer.kernel.certificate import Witness
-from certiformer.verify.domain import FloatDomain
+from certiformer.verify.bounder import FloatDomain
 
 SAMPLES = 2048
 STARTS = 32

@@ -1,6 +1,6 @@
 """The split tree while it grows: arrays of nodes, saved and restored in one file.
 
-A node is a cell (per axis a depth m and an index k, see `kernel.cover`), the best bound known on it, and, once it
+A node is a cell (per axis a depth m and an index k, see `kernel.rules`), the best bound known on it, and, once it
 is bisected, an axis and the position of its lower half (the upper half follows). Integers only: the cover is exact.
 """
 
@@ -15,7 +15,7 @@ from safetensors.numpy import load, save
 
 from certiformer.disk import write_atomically
 from certiformer.errors import BadInput
-from certiformer.kernel.cover import LEAF, MAX_DEPTH
+from certiformer.kernel.rules import LEAF, MAX_DEPTH
 from certiformer.reading import read_regular
 
 LARGEST_CHECKPOINT = 1 << 30
@@ -79,7 +79,7 @@ class SplitTree:
         return bool((self._depth[nodes] < MAX_DEPTH).all())
 
     def to_bytes(self) -> bytes:
-        """The preorder bytes of `kernel.cover`."""
+        """The preorder bytes of `kernel.rules`."""
         axis, child = self._axis[: self.count].tolist(), self._child[: self.count].tolist()
         result, stack = bytearray(), [0]
         while stack:

@@ -10,7 +10,7 @@ import pytest
 from certiformer import load
 from certiformer.compiler.automata import FORMS, word_reader
 from certiformer.compiler.automata.compiled import RULES
-from certiformer.compiler.automata.log_depth import log_depth_automaton
+from certiformer.compiler.automata.forms import log_depth_automaton
 from certiformer.compiler.computation import computation_certificate
 from certiformer.errors import BadInput
 from certiformer.kernel.certificate import Outcome

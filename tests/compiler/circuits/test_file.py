@@ -7,10 +7,15 @@ from itertools import product
 
 import pytest
 
-from certiformer.compiler.circuits.bench import parse_bench
-from certiformer.compiler.circuits.blif import parse_blif
 from certiformer.compiler.circuits.definitions import OPERATIONS, Definition, circuit_of
-from certiformer.compiler.circuits.file import parse_circuit, parse_circuit_json, read_circuit, split_bits
+from certiformer.compiler.circuits.file import (
+    parse_bench,
+    parse_blif,
+    parse_circuit,
+    parse_circuit_json,
+    read_circuit,
+    split_bits,
+)
 from certiformer.errors import BadInput
 from certiformer.kernel.meanings.gates import Gate, Gates
 

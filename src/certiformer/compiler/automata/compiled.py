@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Float, Int
 
-from certiformer.compiler.automata.chain_of_thought import chain_of_thought_automaton
 from certiformer.compiler.automata.evaluate import (
     Evaluation,
     log_depth_outputs,
@@ -22,11 +21,10 @@ from certiformer.compiler.automata.evaluate import (
     written_tokens,
 )
 from certiformer.compiler.automata.file import split_word
-from certiformer.compiler.automata.log_depth import log_depth_automaton
-from certiformer.compiler.automata.looped import looped_automaton
+from certiformer.compiler.automata.forms import chain_of_thought_automaton, log_depth_automaton, looped_automaton
 from certiformer.compiler.automata.parts import Tensors
 from certiformer.compiler.computation import Computation, arrays_of
-from certiformer.compiler.stored import stored
+from certiformer.compiler.tensors import stored
 from certiformer.errors import BadInput
 from certiformer.kernel.files import AUTOMATON
 from certiformer.kernel.meanings.automaton import Automaton

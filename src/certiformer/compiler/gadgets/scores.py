@@ -22,7 +22,7 @@ import numpy as np
 from jaxtyping import Bool, Int
 
 from certiformer.compiler.linear_form import Number
-from certiformer.construct.equality_score import squared_difference
+from certiformer.construct.one_block import squared_difference
 
 Matrix = Bool[np.ndarray, "keys queries"]
 Numbers = tuple[Number, ...]

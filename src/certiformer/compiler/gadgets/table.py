@@ -15,8 +15,8 @@ from certiformer.compiler.features import entries, like
 from certiformer.compiler.gadgets.ridge import Grid, additive, choose_ridge
 from certiformer.compiler.linear_form import Form, Number
 from certiformer.compiler.twins import ONE_KIND
+from certiformer.construct.one_block import interpolated
 from certiformer.construct.selector_width import inverse_points
-from certiformer.construct.table_units import interpolated
 from certiformer.errors import BadInput
 from certiformer.rasp.graph import Node, Table
 from certiformer.rasp.meaning import apply

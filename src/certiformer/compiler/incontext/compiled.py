@@ -13,7 +13,7 @@ from jaxtyping import Float
 from certiformer.compiler.computation import Computation, arrays_of
 from certiformer.compiler.incontext.context import read_context, read_queries
 from certiformer.compiler.incontext.registry import module_of
-from certiformer.compiler.stored import stored
+from certiformer.compiler.tensors import stored
 from certiformer.errors import BadInput
 from certiformer.kernel.files import LEARNER
 from certiformer.kernel.meanings.learner import Learner, read_learner

@@ -15,14 +15,14 @@ import numpy as np
 from jaxtyping import Float
 
 from certiformer.axioms.in_context_gradient import construction, output_weights, run_bound
-from certiformer.compiler.dense import dense
 from certiformer.compiler.incontext.determined import require_box, require_determined
 from certiformer.compiler.incontext.request import Request
 from certiformer.compiler.incontext.schedule import chebyshev, in_type
+from certiformer.compiler.tensors import dense
 from certiformer.errors import BadInput
+from certiformer.kernel import Refused
 from certiformer.kernel.meanings.learner import larger_reading, require_count, written
 from certiformer.kernel.meanings.least_squares import MAX_FEATURES, MAX_LAYERS, LeastSquares
-from certiformer.kernel.refusal import Refused
 from certiformer.model.config import Config
 
 SINKS = {"float64": 36.0, "float32": 20.0, "bfloat16": 10.0}

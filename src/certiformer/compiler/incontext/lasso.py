@@ -9,9 +9,9 @@ import numpy as np
 
 from certiformer.compiler.incontext.determined import require_box, require_determined, require_spectrum
 from certiformer.compiler.incontext.relu_least_squares import FOREIGN, facts, one_strength, remarks
-from certiformer.compiler.incontext.relu_network import relu_network as build
-from certiformer.compiler.incontext.relu_network import relu_points as points
 from certiformer.compiler.incontext.relu_steps import relu_learner
+from certiformer.compiler.incontext.relu_steps import relu_network as build
+from certiformer.compiler.incontext.relu_steps import relu_points as points
 from certiformer.compiler.incontext.request import Request
 from certiformer.kernel.meanings.relu_learner import ReluLearner
 

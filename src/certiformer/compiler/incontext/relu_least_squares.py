@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from certiformer.compiler.incontext.determined import require_box, require_determined, require_spectrum
-from certiformer.compiler.incontext.relu_network import relu_network as build
-from certiformer.compiler.incontext.relu_network import relu_points as points
 from certiformer.compiler.incontext.relu_steps import relu_learner, stored
+from certiformer.compiler.incontext.relu_steps import relu_network as build
+from certiformer.compiler.incontext.relu_steps import relu_points as points
 from certiformer.compiler.incontext.request import Request
 from certiformer.errors import BadInput
 from certiformer.kernel.meanings.relu_learner import ReluLearner

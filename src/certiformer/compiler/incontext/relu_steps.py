@@ -1,9 +1,13 @@
-"""Rates, numbers of steps and descriptions of the learners with ReLU attention.
+"""The learners with ReLU attention: rates, numbers of steps, descriptions, and the transformer with its tokens.
 
 With the eigenvalues of mean_j x_j x_j^T in [low, high] and strength s the curvature of a squared loss is between a =
 low + s and b = high + s, and that of the logistic loss, whose second derivative is between 0 and 1/4, between a = s and
 b = high / 4 + s. A step is a contraction by max(abs(1 - rate a), abs(1 - rate b)), smallest for rate = 2 / (a + b).
 Where a = 0 there is no contraction to aim at, and the rate is 1 / b.
+
+The transformer has two blocks, applied once for every step. The weights, the theorem and its proof are in
+`axioms.in_context_relu`, the algorithms in `meanings.relu_learner`. A row is the token (x_j | x_j / n | y_j | 0), the
+query, which comes last, (x | 0 | 0 | 1), an unused row all zero.
 """
 
 from __future__ import annotations
@@ -11,12 +15,39 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from jaxtyping import Float
 
+from certiformer.axioms.in_context_relu import construction
 from certiformer.compiler.incontext.gradient import trace_of_box
 from certiformer.compiler.incontext.request import Request
+from certiformer.compiler.tensors import dense
 from certiformer.errors import BadInput
 from certiformer.kernel.meanings.learner import require_count, require_number
 from certiformer.kernel.meanings.relu_learner import MAX_FEATURES, MAX_STEPS, ReluLearner
+from certiformer.model.config import Config
+
+
+def relu_network(learner: ReluLearner) -> tuple[Config, dict[str, np.ndarray]]:
+    """The transformer that makes the steps of the learner and predicts."""
+    return dense(construction(learner), "take fewer --features")
+
+
+def relu_points(
+    learner: ReluLearner,
+    x: Float[np.ndarray, "rows features"],
+    y: Float[np.ndarray, " rows"],
+    queries: Float[np.ndarray, "queries features"],
+) -> Float[np.ndarray, "queries numbers"]:
+    """The inputs of the transformer, one for each query."""
+    n, d = x.shape
+    tokens = np.zeros((len(queries), learner.rows + 1, 2 * d + 2))
+    tokens[:, :n, :d] = x
+    tokens[:, :n, d : 2 * d] = x / n
+    tokens[:, :n, 2 * d] = y
+    tokens[:, -1, :d] = queries
+    tokens[:, -1, -1] = 1.0
+    return tokens.reshape(len(queries), -1)
+
 
 STEPS = 200  # where no contraction says how many are enough
 TOLERANCE = 1e-9

@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from certiformer.compiler.stored import stored
+from certiformer.compiler.tensors import stored
 
 
 def constant(low: float, high: float, layers: int) -> tuple[float, ...]:

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Float
 
 from certiformer.axioms.in_context_selection import construction
-from certiformer.compiler.dense import dense
+from certiformer.compiler.tensors import dense
 from certiformer.kernel.meanings.selection import Selection
 from certiformer.model.config import Config
 

@@ -19,10 +19,9 @@ import numpy as np
 
 from certiformer.axioms.chain_of_thought_machine import reaches
 from certiformer.axioms.thought_weights import ThoughtShape
-from certiformer.compiler.dense import arrays
 from certiformer.compiler.machines.decoder import Decoder
 from certiformer.compiler.machines.simulate import Simulation
-from certiformer.compiler.stored import stored
+from certiformer.compiler.tensors import arrays, stored
 from certiformer.kernel.construction import Construction
 from certiformer.kernel.meanings.machine import Transition
 from certiformer.kernel.rounding import FORMATS

@@ -18,7 +18,7 @@ from certiformer.compiler.machines.file import split_symbols
 from certiformer.compiler.machines.layout import Layout, layout_of, start_tokens
 from certiformer.compiler.machines.looped import looped_block
 from certiformer.compiler.machines.simulate import Moment, Result, bounds, too_short, used_tape
-from certiformer.compiler.stored import stored
+from certiformer.compiler.tensors import stored
 from certiformer.errors import BadInput
 from certiformer.kernel.meanings.machine import MOVES, Machine
 from certiformer.model.config import Config

@@ -25,7 +25,7 @@ import numpy as np
 from certiformer.compiler.machines.decoder import Decoder
 from certiformer.compiler.machines.rational_decoder import decode_exactly
 from certiformer.compiler.machines.simulate import Result, Simulation
-from certiformer.compiler.stored import stored
+from certiformer.compiler.tensors import stored
 from certiformer.kernel.meanings.machine import MOVES, Transition
 from certiformer.model.config import Attention, Block, Code, Config, FeedForward, Heads, Input, Readout
 from certiformer.model.layout import tensor_specs

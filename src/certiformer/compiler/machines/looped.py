@@ -28,7 +28,7 @@ import numpy as np
 from jaxtyping import Float
 
 from certiformer.compiler.machines.layout import Layout, cell_signs
-from certiformer.compiler.room import require_room
+from certiformer.compiler.tensors import require_room
 from certiformer.kernel.meanings.machine import Machine
 from certiformer.model.config import Attention, Block, Code, Config, FeedForward, Heads, Input, Readout
 

@@ -24,7 +24,7 @@ from certiformer.kernel.meanings.learner import (
     smaller_reading,
     written,
 )
-from certiformer.kernel.numbers import exact_text, range_text
+from certiformer.kernel.programs import exact_text, range_text
 
 ATTENTIONS = ("linear", "softmax-pair", "softmax-mirror")
 MAX_FEATURES, MAX_ROWS, MAX_LAYERS = 1_000, 10_000, 1_000

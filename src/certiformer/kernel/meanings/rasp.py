@@ -20,7 +20,7 @@ from functools import cached_property
 from typing import Any
 
 from certiformer.errors import MALFORMED, BadInput
-from certiformer.kernel.refusal import Refused
+from certiformer.kernel import Refused
 
 # === Values ===========================================================================================================
 #

@@ -30,7 +30,7 @@ from certiformer.kernel.meanings.learner import (
     require_number,
     written,
 )
-from certiformer.kernel.numbers import exact_text, range_text
+from certiformer.kernel.programs import exact_text, range_text
 
 LEARNERS = ("relu-least-squares", "relu-logistic", "relu-lasso")
 MAX_FEATURES, MAX_ROWS, MAX_STEPS, MAX_KNOTS = 1_000, 100_000, 1_000, 10_000

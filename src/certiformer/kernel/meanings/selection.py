@@ -29,7 +29,7 @@ from certiformer.kernel.meanings.learner import (
     written,
 )
 from certiformer.kernel.meanings.relu_learner import MAX_FEATURES, MAX_ROWS, MAX_STEPS
-from certiformer.kernel.numbers import exact_text, range_text
+from certiformer.kernel.programs import exact_text, range_text
 
 MAX_STRENGTHS = 100
 MOST_LISTED = 6  # strengths that a sentence still lists with their numbers

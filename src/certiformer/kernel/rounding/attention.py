@@ -39,12 +39,11 @@ from functools import reduce
 
 from flint import arb, arb_mat
 
-from certiformer.kernel import stream, taylor
+from certiformer.kernel import arrays, taylor
+from certiformer.kernel.arrays import Stream, mix
 from certiformer.kernel.balls import ONE, ZERO, larger, largest, smaller
-from certiformer.kernel.forward import mix
 from certiformer.kernel.rounding.formats import Format, NoBound, mean_value, no_overflow, summation
 from certiformer.kernel.rounding.operations import Rounded, relu
-from certiformer.kernel.stream import Stream
 
 LOWEST = arb(-2000)  # nats: exp of anything lower is replaced by exp of this, which is larger
 FEW = 24  # keys: up to here the softmax is enclosed by a quotient of forms, beyond by a fixed mean of the values
@@ -74,7 +73,7 @@ class Scores:
 
     def __init__(self, form: Format, q: Rounded, k: Rounded, factor: arb):
         self.form, self.q, self.k, self.factor = form, q, k, factor
-        product = stream.contract(q.value, stream.transpose(k.value))
+        product = arrays.contract(q.value, arrays.transpose(k.value))
         self.products = Stream(product.table, {i: m * factor for i, m in product.coef.items()}, product.rem * factor)
         self.sizes, self.key_part = q.reach * k.reach.transpose(), q.reach * k.error.transpose()
         width = range(q.shape[1])
@@ -138,14 +137,14 @@ class Scores:
 
     def _query_part(self, i: int, allowed: list[int], reference: int | None) -> list[arb]:
         """e_q . |k_j - k_ref| for every key."""
-        if stream.is_zero(self.q.error):
+        if arrays.is_zero(self.q.error):
             return [ZERO] * len(allowed)
         keys, width = self.k.value.rows(allowed), self.q.shape[1]
         if reference is None:
-            apart = stream.size(keys) + keys.rem
+            apart = arrays.size(keys) + keys.rem
         else:
             middle, around = _apart(keys, self.k.value.rows([reference]))
-            apart = stream.absolute(middle) + around
+            apart = arrays.absolute(middle) + around
         return (apart * arb_mat(width, 1, [self.q.error[i, c] for c in range(width)])).entries()
 
 
@@ -158,7 +157,7 @@ def _apart(rows: Stream, base: Stream) -> tuple[arb_mat, arb_mat]:
     ones = arb_mat(rows.shape[0], 1, [ONE] * rows.shape[0])
     moved = {i: m - ones * base.coef[i] for i, m in rows.coef.items()}
     middle = moved.pop(0, arb_mat(*rows.shape))
-    return middle, stream.size(Stream(rows.table, moved, rows.rem)) + rows.rem + ones * base.rem
+    return middle, arrays.size(Stream(rows.table, moved, rows.rem)) + rows.rem + ones * base.rem
 
 
 def mixed(
@@ -172,8 +171,8 @@ def mixed(
     else:
         real = mix(kind, [row.form(j, 0) for j in range(len(allowed))], v.value)
     if kind in ("linear", "relu"):
-        s = Rounded(stream.transpose(row), arb_mat(1, len(allowed), scores._errors(i, allowed, extra, None)))
-        s = Rounded(stream.relu(s.value), relu(s)) if kind == "relu" else s
+        s = Rounded(arrays.transpose(row), arb_mat(1, len(allowed), scores._errors(i, allowed, extra, None)))
+        s = Rounded(arrays.relu(s.value), relu(s)) if kind == "relu" else s
         return Rounded(real, _weighted(form, s, v)), ones
     if kind in ("hard", "nearest"):
         relative = (scores.nearest if kind == "nearest" else scores.relative)(i, allowed, extra)

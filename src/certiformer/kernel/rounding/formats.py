@@ -31,8 +31,8 @@ from functools import cached_property
 from flint import arb
 
 from certiformer.errors import BadInput
+from certiformer.kernel import Refused
 from certiformer.kernel.balls import ZERO, larger
-from certiformer.kernel.refusal import Refused
 
 
 class NoBound(Refused):

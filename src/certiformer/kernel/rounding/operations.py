@@ -27,11 +27,10 @@ from math import frexp
 
 from flint import arb, arb_mat
 
-from certiformer.kernel import stream, taylor
-from certiformer.kernel.arrays import Norm, Weight
+from certiformer.kernel import arrays, taylor
+from certiformer.kernel.arrays import Norm, Stream, Weight
 from certiformer.kernel.balls import ONE, ZERO, smaller
 from certiformer.kernel.rounding.formats import Format, NoBound, no_overflow
-from certiformer.kernel.stream import Stream
 
 
 @dataclass(frozen=True)
@@ -44,7 +43,7 @@ class Rounded:
     @cached_property
     def size(self) -> arb_mat:
         """Bounds of the real values."""
-        return stream.size(self.value) + self.value.rem
+        return arrays.size(self.value) + self.value.rem
 
     @cached_property
     def reach(self) -> arb_mat:
@@ -56,7 +55,7 @@ class Rounded:
         return self.value.shape
 
     def rows(self, chosen: list[int]) -> Rounded:
-        return Rounded(self.value.rows(chosen), stream.take_rows(self.error, chosen))
+        return Rounded(self.value.rows(chosen), arrays.take_rows(self.error, chosen))
 
 
 def exact_values(value: Stream) -> Rounded:
@@ -160,7 +159,7 @@ def norm(form: Format, h: Rounded, node: Norm) -> arb_mat:
     """The rule on layer norm of the module docstring, with the factor `gain` and the summand `shift`."""
     u, tiny, (rows, n), epsilon = form.unit, form.tiny, h.shape, node.epsilon
     centring = arb_mat(n, n, [(ONE if i == j else ZERO) - ONE / n for i in range(n) for j in range(n)])
-    centred = exact_values(stream.linear(h.value, centring, stream.absolute(centring)))
+    centred = exact_values(arrays.linear(h.value, centring, arrays.absolute(centring)))
     error, last, root_n = [], form.gamma(form.root + form.divide + 1), arb(n).sqrt().upper()
     if not (form.gamma(n + 6) < 0.25 and last < 0.25):
         raise NoBound(f"a layer norm over {n} numbers of {form.name} may lose every digit")

@@ -23,21 +23,19 @@ from typing import Any
 
 from flint import arb, arb_mat
 
-from certiformer.kernel import stream, taylor
-from certiformer.kernel.balls import INFINITY, ZERO, BallDomain, Box, ball, exact, largest, working_precision
+from certiformer.kernel import Refused, arrays, taylor
+from certiformer.kernel.arrays import Stream, point_stream
+from certiformer.kernel.balls import INFINITY, ZERO, BallDomain, Box, ball, largest, working_precision
 from certiformer.kernel.claim import Claim
-from certiformer.kernel.cover import Cell, halves, root
 from certiformer.kernel.files import CONFIG, MODEL
-from certiformer.kernel.forward import point_stream
 from certiformer.kernel.meanings.sequence_maps import SequenceMap
-from certiformer.kernel.network import Network
-from certiformer.kernel.problem import Problem
-from certiformer.kernel.refusal import Refused
+from certiformer.kernel.problem import Network, Problem
+from certiformer.kernel.programs import exact
 from certiformer.kernel.rounding import operations
 from certiformer.kernel.rounding.formats import Format, NoBound, format_of
 from certiformer.kernel.rounding.operations import Rounded, exact_values
 from certiformer.kernel.rounding.walk import Kept, Walk
-from certiformer.kernel.stream import Stream
+from certiformer.kernel.rules import Cell, halves, root
 from certiformer.kernel.weights import read_model
 
 MOST_CELLS = 4_096
@@ -189,8 +187,8 @@ def letters_error(network: Network, dtype: str) -> RunBound:
     hull = [reduce(arb.union, column) for column in weight.transpose().tolist()]
     middle, around = (arb_mat([[part(h) for h in hull]] * network.tokens) for part in (arb.mid, arb.rad))
     letters = exact_values(Stream(table, {0: middle}, around))
-    placed = Rounded(stream.constants(table, network.codes()), codes)
-    point = Rounded(stream.plus(letters.value, placed.value), operations.added(form, letters, placed))
+    placed = Rounded(arrays.constants(table, network.codes()), codes)
+    point = Rounded(arrays.plus(letters.value, placed.value), operations.added(form, letters, placed))
     walk = Walk(network.program, form, table, arb_mat(network.tokens, config["width"]), MOST_SCORES)
     part = _part(walk, (), point, _Part(()))
     return RunBound(part.bound if part.bound.is_finite() else None, part.reason, 1)

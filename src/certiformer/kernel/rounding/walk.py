@@ -1,6 +1,6 @@
 """The walk over an array program with an error beside every form.
 
-Every node of `kernel.arrays` carries the form of its real value, as `kernel.forward` computes it, and a bound of
+Every node of `kernel.arrays` carries the form of its real value, as `kernel.arrays` computes it, and a bound of
 |run - real|. A sum of matrix products that nothing else reads and of constants is one sum of products, in any order:
 the heads of a block with their output bias, the embedding with its bias and its code. Scores are looked at by the rows
 that use them.
@@ -18,9 +18,9 @@ from typing import Any
 
 from flint import arb, arb_mat
 
-from certiformer.kernel import arrays, stream
+from certiformer.kernel import arrays
+from certiformer.kernel.arrays import node_value
 from certiformer.kernel.balls import ZERO, larger, largest
-from certiformer.kernel.forward import node_value
 from certiformer.kernel.rounding import attention, operations
 from certiformer.kernel.rounding.attention import Omitted
 from certiformer.kernel.rounding.formats import Format, NoBound, no_overflow
@@ -115,7 +115,7 @@ class Walk:
         node = self.nodes[position]
         match node:
             case arrays.Constant(matrix):
-                return exact_values(stream.constants(self.table, matrix))
+                return exact_values(arrays.constants(self.table, matrix))
             case arrays.Rows(x, chosen):
                 return self._rows(x, list(chosen))
             case arrays.Pool(x, weights):
@@ -153,7 +153,7 @@ class Walk:
         for part in parts:
             node = self.nodes[part]
             if isinstance(node, arrays.Constant):
-                values.append(stream.constants(self.table, node.matrix))
+                values.append(arrays.constants(self.table, node.matrix))
                 constants.append(node.matrix)
             elif isinstance(node, arrays.Linear):
                 x = self._at(node.x)
@@ -169,7 +169,7 @@ class Walk:
         total = self._at(parts[0])
         for part in parts[1:]:
             other = self._at(part)
-            total = Rounded(stream.plus(total.value, other.value), operations.added(self.form, total, other))
+            total = Rounded(arrays.plus(total.value, other.value), operations.added(self.form, total, other))
         return total
 
     def _attended(self, position: int, node: arrays.Attend) -> Rounded:
@@ -190,7 +190,7 @@ class Walk:
             allowed = [p for p, j in enumerate(whole) if j in looked]
             extra = [ZERO if bias is None else bias[i, whole[p]] for p in allowed]
             if not allowed:
-                rows.append(exact_values(stream.constants(v.value.table, arb_mat(1, v.shape[1]))))
+                rows.append(exact_values(arrays.constants(v.value.table, arb_mat(1, v.shape[1]))))
                 light.append({})
                 continue
             # Queries that are zero ask the same: without biases, rows that see the same have the same value.

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from certiformer.kernel.refusal import Refused
+from certiformer.kernel import Refused
 from certiformer.kernel.situations.cells import Cell, Link, Meaning
 from certiformer.kernel.situations.numbers import UNIT
 from certiformer.kernel.situations.plan import EMPTIED, Held, Step, unit_vectors

@@ -15,7 +15,7 @@ from itertools import product
 from math import prod
 from typing import Any, NamedTuple
 
-from certiformer.kernel.refusal import Refused
+from certiformer.kernel import Refused
 from certiformer.kernel.situations.numbers import UNIT, ZERO, Number, Terms, gathered, sure, term
 
 MOST = 4_000_000  # situations in one check

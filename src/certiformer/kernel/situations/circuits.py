@@ -12,8 +12,8 @@ from typing import Any
 
 from flint import arb
 
+from certiformer.kernel import Refused
 from certiformer.kernel.balls import ONE, smaller
-from certiformer.kernel.refusal import Refused
 from certiformer.kernel.situations.cells import Cell, Equation, Link, Meaning
 from certiformer.kernel.situations.numbers import UNIT, as_ball
 from certiformer.kernel.situations.plan import Held, Step

@@ -19,9 +19,9 @@ from dataclasses import dataclass
 
 from flint import arb, fmpz_mat
 
+from certiformer.kernel import Refused
 from certiformer.kernel.balls import ONE, larger, smaller
 from certiformer.kernel.balls import ZERO as NONE
-from certiformer.kernel.refusal import Refused
 from certiformer.kernel.rounding import Format, no_overflow, summation
 from certiformer.kernel.situations.cells import Form, Link, Meaning
 from certiformer.kernel.situations.numbers import UNIT, Number, Run, as_ball, lower, product, upper

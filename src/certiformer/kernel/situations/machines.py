@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from certiformer.kernel.refusal import Refused
+from certiformer.kernel import Refused
 from certiformer.kernel.situations.cells import Cell, Equation, Link, Meaning
 from certiformer.kernel.situations.numbers import UNIT
 from certiformer.kernel.situations.plan import EMPTIED, Held, Step, unit_vectors

@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 from flint import arb, fmpz
 
-from certiformer.kernel.refusal import Refused
+from certiformer.kernel import Refused
 from certiformer.kernel.rounding import FORMATS, Format
 
 BITS = 192

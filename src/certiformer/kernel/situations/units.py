@@ -17,7 +17,7 @@ from functools import reduce
 from math import gcd
 from typing import NamedTuple
 
-from certiformer.kernel.refusal import Refused
+from certiformer.kernel import Refused
 from certiformer.kernel.situations.cells import Content, Contents, Form, Meaning
 from certiformer.kernel.situations.numbers import (
     UNIT,

@@ -12,8 +12,8 @@ from typing import Any
 
 from flint import arb
 
+from certiformer.kernel import Refused
 from certiformer.kernel.balls import larger, smaller, working_precision
-from certiformer.kernel.refusal import Refused
 from certiformer.kernel.situations.cells import EMPTY, Content, Contents, Form, Meaning
 from certiformer.kernel.situations.heads import ROW, Projections, column, fetched
 from certiformer.kernel.situations.numbers import UNIT, Number, Run, fixed, gathered, sure, term

@@ -1,7 +1,7 @@
 """The list of all library programs: how to make each one, what it means in plain Python, and on which vocabularies.
 
 An oracle is a function from the input list to the list of answers, with None for undefined. It is written to be read, not
-to be fast, and shares no code with the programs.
+to be fast, and shares no code with the programs. Those that do not fit on a line of the catalogue stand before it.
 """
 
 from __future__ import annotations
@@ -11,11 +11,47 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from certiformer.rasp.library import addition, brackets, counting, ordering, retrieval
-from certiformer.rasp.library.oracles import balanced, induction, recall, sum_of_digits
+from certiformer.rasp.library import brackets, counting, ordering, retrieval
 from certiformer.rasp.library.patterns import make_copy, make_length, shift_by
 from certiformer.rasp.sequences import SOp, tokens
 from certiformer.rasp.value import Value
+
+
+def balanced(xs: list[Any], pairs: list[str]) -> bool:
+    """Whether brackets are balanced and nested, by the textbook stack; other tokens are ignored."""
+    stack: list[str] = []
+    partner = {pair[1]: pair[0] for pair in pairs}
+    for x in xs:
+        if x in partner.values():
+            stack.append(x)
+        elif x in partner and (not stack or stack.pop() != partner[x]):
+            return False
+    return not stack
+
+
+def induction(xs: list[Any]) -> list[Any]:
+    """What followed the last earlier occurrence of each token."""
+    earlier = [[j for j in range(1, i + 1) if xs[j - 1] == x] for i, x in enumerate(xs)]
+    return [xs[found[-1]] if found else None for found in earlier]
+
+
+def recall(xs: list[Any]) -> list[Any]:
+    """The input is key value key value ...; at every key, the value of its last earlier pair."""
+    memory: dict[Any, Any] = {}
+    answers = []
+    for i, x in enumerate(xs):
+        answers.append(memory.get(x) if i % 2 == 0 else None)
+        if i % 2 == 1:
+            memory[xs[i - 1]] = x
+    return answers
+
+
+def sum_of_digits(xs: list[Any]) -> list[Any]:
+    """The digits of a + b at the digits of a, the carry at the sign, nothing after it."""
+    n = len(xs) // 2
+    total = sum(int("".join(map(str, part)) or "0") for part in (xs[:n], xs[n + 1 :]))
+    return [int(digit) for digit in str(total).zfill(n)[-n:] if n] + [total // 10**n] + [None] * n
+
 
 Oracle = Callable[[list[Value]], list[Value]]
 
@@ -174,7 +210,7 @@ def _finding() -> list[Entry]:
         ),
         Entry(
             "addition",
-            addition.make_addition,
+            counting.make_addition,
             sum_of_digits,
             (*range(10), "+"),
             lambda xs: len(xs) % 2 == 1 and [i for i, x in enumerate(xs) if x == "+"] == [len(xs) // 2],

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from certiformer.errors import BadInput
 from certiformer.rasp.library.patterns import before, count_where, everything, occurrence, shift_by, so_far, where
-from certiformer.rasp.selectors import Aggregate, Comparison, Select, SelectorWidth
+from certiformer.rasp.selectors import Aggregate, Comparison, Select, Selector, SelectorWidth
 from certiformer.rasp.sequences import Full, Map, SequenceMap, SOp, indices, tokens
 from certiformer.rasp.value import Value
 
@@ -50,16 +50,20 @@ def make_last_occurrence(token: Value) -> SOp:
     return Aggregate(where(found) & newest, indices).named("last_occurrence")
 
 
-def make_induction() -> SOp:
-    """The token that followed the last earlier occurrence of the token here; undefined when there was none.
+def newest_follower() -> Selector:
+    """Attends to the position after the last earlier occurrence of the token here.
 
-    A position is found by its predecessor's token and by which occurrence of it that was: no two positions share both.
+    It is found by its predecessor's token and by which occurrence of it that was: no two positions share both.
     """
     previous = shift_by(1, tokens).named("previous")
     number = SelectorWidth(Select(previous, previous, Comparison.EQ) & so_far).named("number")
     matches = SelectorWidth(Select(previous, tokens, Comparison.EQ) & so_far).named("matches")
-    newest = Select(previous, tokens, Comparison.EQ) & Select(number, matches, Comparison.EQ) & so_far
-    return Aggregate(newest, tokens).named("induction")
+    return Select(previous, tokens, Comparison.EQ) & Select(number, matches, Comparison.EQ) & so_far
+
+
+def make_induction() -> SOp:
+    """The token that followed the last earlier occurrence of the token here; undefined when there was none."""
+    return Aggregate(newest_follower(), tokens).named("induction")
 
 
 def make_associative_recall() -> SOp:

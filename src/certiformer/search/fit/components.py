@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from certiformer.kernel.refusal import Refused
+from certiformer.kernel import Refused
 from certiformer.model import Transformer
 from certiformer.search.fit.architecture import Units
 from certiformer.search.request import teacher_model

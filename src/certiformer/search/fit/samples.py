@@ -13,7 +13,7 @@ from itertools import product
 import numpy as np
 from jaxtyping import Float
 
-from certiformer.kernel.refusal import Refused
+from certiformer.kernel import Refused
 from certiformer.search.fit.architecture import Activation
 from certiformer.search.fit.train import errors_at
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from functools import cache, reduce
 from typing import NamedTuple
 
+from certiformer.kernel import Refused
 from certiformer.kernel.meanings.rasp import Value, exact
-from certiformer.kernel.refusal import Refused
 from certiformer.kernel.situations.numbers import BITS, ceil_shift
 from certiformer.kernel.situations.rasp.circuit import Cell
 from certiformer.kernel.situations.rasp.fixed import Arithmetic, nearest

@@ -20,6 +20,7 @@ from itertools import chain, product
 from math import gcd, lcm, prod
 
 from certiformer.errors import MALFORMED
+from certiformer.kernel import Refused
 from certiformer.kernel.meanings.rasp import (
     COMPARISONS,
     Affine,
@@ -36,7 +37,6 @@ from certiformer.kernel.meanings.rasp import (
     is_number,
     settled,
 )
-from certiformer.kernel.refusal import Refused
 from certiformer.kernel.situations.rasp.lemmas import Facts, as_affine, known, listed, types_of
 
 MOST_LISTED = 20_000  # values in the list of one node

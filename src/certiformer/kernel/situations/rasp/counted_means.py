@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections import Counter
 from fractions import Fraction
 
+from certiformer.kernel import Refused
 from certiformer.kernel.meanings.rasp import Value, exact, identity, is_exact, settled
-from certiformer.kernel.refusal import Refused
 from certiformer.kernel.situations.rasp.circuit import Identity, rational
 from certiformer.kernel.situations.rasp.domains import MOST
 from certiformer.kernel.situations.rasp.evaluation import NO_SUCH_COUNT

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+from certiformer.kernel import Refused
 from certiformer.kernel.meanings.rasp import (
     PREDICATES,
     Node,
@@ -26,7 +27,6 @@ from certiformer.kernel.meanings.rasp import (
     settled,
     spelled,
 )
-from certiformer.kernel.refusal import Refused
 from certiformer.kernel.situations.numbers import BITS
 from certiformer.kernel.situations.rasp.closure import Span, proved_facts, span_of
 from certiformer.kernel.situations.rasp.lemmas import known, listed

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 
+from certiformer.kernel import Refused
 from certiformer.kernel.meanings.rasp import (
     COMPARISONS,
     Operator,
@@ -21,7 +22,6 @@ from certiformer.kernel.meanings.rasp import (
     settled,
     spelled,
 )
-from certiformer.kernel.refusal import Refused
 from certiformer.kernel.situations.rasp.circuit import Identity, rational
 from certiformer.kernel.situations.rasp.domains import Domains
 from certiformer.kernel.situations.rasp.lemmas import as_affine

@@ -10,8 +10,8 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
+from certiformer.kernel import Refused
 from certiformer.kernel.meanings.rasp import SELECTORS, Node, Program, Table, is_number, read_program
-from certiformer.kernel.refusal import Refused
 from certiformer.kernel.situations.rasp.circuit import Circuit
 from certiformer.kernel.situations.rasp.domains import shown
 from certiformer.kernel.situations.rasp.lemmas import Facts, known, listed

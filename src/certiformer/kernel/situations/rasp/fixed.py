@@ -25,7 +25,7 @@ from fractions import Fraction
 
 from flint import arb, fmpz
 
-from certiformer.kernel.refusal import Refused
+from certiformer.kernel import Refused
 from certiformer.kernel.rounding import FORMATS, Format
 from certiformer.kernel.situations.numbers import BITS, UNIT
 from certiformer.kernel.situations.numbers import product as times

@@ -18,8 +18,8 @@ from functools import reduce
 
 from flint import arb
 
+from certiformer.kernel import Refused
 from certiformer.kernel.balls import smaller
-from certiformer.kernel.refusal import Refused
 from certiformer.kernel.situations.numbers import BITS, UNIT, ceil_shift
 from certiformer.kernel.situations.numbers import product as times
 from certiformer.kernel.situations.rasp.circuit import Cell

@@ -18,8 +18,8 @@ from fractions import Fraction
 from itertools import product
 from math import prod
 
+from certiformer.kernel import Refused
 from certiformer.kernel.meanings.rasp import Value, exact, is_exact, is_number
-from certiformer.kernel.refusal import Refused
 from certiformer.kernel.situations.rasp.circuit import Identity, rational
 from certiformer.kernel.situations.rasp.closure import mean_and_width
 from certiformer.kernel.situations.rasp.counted_means import check_aggregate

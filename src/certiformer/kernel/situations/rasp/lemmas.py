@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
+from certiformer.kernel import Refused
 from certiformer.kernel.meanings.rasp import (
     PREDICATES,
     SELECTORS,
@@ -30,7 +31,6 @@ from certiformer.kernel.meanings.rasp import (
     Value,
     is_exact,
 )
-from certiformer.kernel.refusal import Refused
 
 Fact = tuple[str | int, ...]
 

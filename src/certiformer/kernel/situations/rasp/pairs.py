@@ -14,8 +14,8 @@ from fractions import Fraction
 from itertools import product
 from math import prod
 
+from certiformer.kernel import Refused
 from certiformer.kernel.meanings.rasp import Table
-from certiformer.kernel.refusal import Refused
 from certiformer.kernel.situations.rasp.domains import MOST, Side
 from certiformer.kernel.situations.rasp.variables import Variables
 

@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from certiformer.kernel import Refused
 from certiformer.kernel.balls import working_precision
 from certiformer.kernel.certificate import Situations
 from certiformer.kernel.claim import ProgramClaim
 from certiformer.kernel.meanings.rasp import Program
-from certiformer.kernel.refusal import Refused
 from certiformer.kernel.rounding import FORMATS
 from certiformer.kernel.situations.cells import Tally
 from certiformer.kernel.situations.numbers import Run

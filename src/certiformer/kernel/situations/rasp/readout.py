@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
+from certiformer.kernel import Refused
 from certiformer.kernel.meanings.rasp import Value, exact, identity, is_number, settled
-from certiformer.kernel.refusal import Refused
 from certiformer.kernel.situations.numbers import BITS, UNIT, ceil_shift
 from certiformer.kernel.situations.numbers import product as times
 from certiformer.kernel.situations.rasp.circuit import Output, rational

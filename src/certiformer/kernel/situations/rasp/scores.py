@@ -15,8 +15,8 @@ from collections import Counter
 
 from flint import fmpz_mat
 
+from certiformer.kernel import Refused
 from certiformer.kernel.meanings.rasp import identity
-from certiformer.kernel.refusal import Refused
 from certiformer.kernel.situations.numbers import BITS
 from certiformer.kernel.situations.numbers import product as times
 from certiformer.kernel.situations.rasp.cases import components

@@ -14,8 +14,8 @@ from fractions import Fraction
 from functools import cached_property
 from math import ceil, prod
 
+from certiformer.kernel import Refused
 from certiformer.kernel.meanings.rasp import exact, is_number
-from certiformer.kernel.refusal import Refused
 from certiformer.kernel.situations.numbers import BITS, ceil_shift
 from certiformer.kernel.situations.numbers import product as times
 from certiformer.kernel.situations.rasp.circuit import Cell, rational

@@ -22,7 +22,7 @@ from functools import reduce
 from itertools import accumulate
 from math import gcd
 
-from certiformer.kernel.refusal import Refused
+from certiformer.kernel import Refused
 from certiformer.kernel.situations.numbers import BITS, UNIT, ceil_shift
 from certiformer.kernel.situations.numbers import product as times
 from certiformer.kernel.situations.rasp.cases import DEPTH, Amount, Part, Sum, old_part

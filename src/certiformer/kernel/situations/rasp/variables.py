@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import product
 from math import prod
 
+from certiformer.kernel import Refused
 from certiformer.kernel.meanings.rasp import Program, Value
-from certiformer.kernel.refusal import Refused
 from certiformer.kernel.situations.cells import Tally
 from certiformer.kernel.situations.rasp.definitions import Definitions
 from certiformer.kernel.situations.rasp.domains import MOST

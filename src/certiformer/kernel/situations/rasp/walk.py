@@ -12,7 +12,7 @@ from typing import Any
 
 from flint import arb
 
-from certiformer.kernel.refusal import Refused
+from certiformer.kernel import Refused
 from certiformer.kernel.situations.numbers import BITS, UNIT
 from certiformer.kernel.situations.rasp.cases import DEPTH, NOTHING, Amount, Part, Sum, settle
 from certiformer.kernel.situations.rasp.circuit import ATTENTION, EMBEDDING, FFN, Cell, Circuit, HeadRole

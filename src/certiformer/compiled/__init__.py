@@ -1,5 +1,0 @@
-"""Programs in the weights of a transformer: making, certifying, running and debugging them.
-
-The compiler proper is `certiformer.compiler`; the certificates rest on the rule *situations*. JAX is imported when a
-transformer is run, not before.
-"""
