@@ -217,3 +217,17 @@ def test_random_bytes_changed_never_end_in_another_error():
         except BadInput:
             refused += 1
     assert refused > 250
+
+
+def test_the_lists_of_all_nodes_together_are_limited():
+    """A range of integers is two numbers in the file and a million in memory, for every node that has one."""
+
+    def program(nodes: int) -> str:
+        values = {"integers": [0, 999_990], "undefined": False}
+        node = {"kind": "indices", "name": "", "numerical": False, "values": values}
+        data = {"format": meaning.FORMAT, "length": 2, "nodes": [node] * nodes, "output": 0, "vocab": ["a"]}
+        return json.dumps(data, sort_keys=True, separators=(",", ":")) + "\n"
+
+    assert len(read_program(program(1)).nodes) == 1
+    with pytest.raises(BadInput, match="too many integers"):
+        read_program(program(3))

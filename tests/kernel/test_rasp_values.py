@@ -6,8 +6,9 @@ import pytest
 
 from certiformer.compiler.driver import compile_program
 from certiformer.kernel import Refused
-from certiformer.kernel.meanings.rasp import settled
+from certiformer.kernel.meanings.rasp import read_program, settled
 from certiformer.kernel.situations.rasp.circuit import Identity
+from certiformer.kernel.situations.rasp.closure import proved_facts
 from certiformer.kernel.situations.rasp.domains import Domains
 from certiformer.kernel.situations.rasp.evaluation import Contradiction
 from certiformer.kernel.situations.rasp.identities import verify_identities
@@ -17,7 +18,7 @@ from certiformer.rasp.graph import Table
 from certiformer.rasp.graph_builder import GraphBuilder
 from certiformer.rasp.selectors import Comparison
 from certiformer.rasp.value import identity
-from kernel.compiled_programs import Built, built_from, variables_of
+from kernel.compiled_programs import Built, built_from, canonical, variables_of
 
 VOCAB = ("a", "b", "c")
 
@@ -88,3 +89,75 @@ def test_an_identity_of_a_node_with_equal_values_is_refused() -> None:
     for _ in range(2):  # the second time, too
         with pytest.raises(Refused, match="the same number"):
             variables.named(node, 1)
+
+
+def swapped(values: list) -> list:
+    return [values[1], values[0], *values[2:]]
+
+
+@pytest.mark.parametrize("kind", ["tokens", "indices"])
+def test_the_list_of_tokens_is_that_of_ids_and_the_list_of_indices_that_of_positions(kind: str) -> None:
+    """A place in these lists is read as an id or a position: with another order every letter would mean its neighbour."""
+    honest = built_from(compile_program(tokens if kind == "tokens" else indices, VOCAB, 3, dtype="float64"))
+    assert honest.prove()
+
+    def other_vocabulary(data: dict) -> None:
+        data["vocab"] = swapped(data["vocab"])
+
+    def other_lists(data: dict) -> None:
+        (node,) = (node for node in data["nodes"] if node["kind"] == kind)
+        first, last = node["values"].pop("integers", (0, 2))
+        listed = node["values"].setdefault("list", [*range(first, last + 1)])
+        node["values"]["list"] = swapped(listed)
+
+    def longer_list(data: dict) -> None:
+        other_lists(data)
+        (node,) = (node for node in data["nodes"] if node["kind"] == kind)
+        node["values"]["list"] = [*swapped(node["values"]["list"]), "more"]
+
+    def widened(data: dict) -> None:
+        (node,) = (node for node in data["nodes"] if node["kind"] == kind)
+        node["values"] = {"span": ["-1", "2"], "largest_denominator": 1, "undefined": False}
+
+    forgeries = [other_lists, longer_list] + ([other_vocabulary] if kind == "tokens" else [widened])
+    for change in forgeries:
+        with pytest.raises(Refused, match="by their ids, or the indices by their positions"):
+            honest.with_program(change).prove()
+
+
+@pytest.mark.parametrize("symbol", ["or", "and"])
+def test_the_constant_beside_a_long_list_is_a_value_as_well(symbol: str) -> None:
+    """`x or "none"` is "none" where x is 0: the list of x alone is not enough, however long it is."""
+    node = {"kind": "map", "inputs": [1], "name": "", "numerical": False}
+    long = {"integers": [0, 60_000], "undefined": False}
+    both = {**node, "operation": {"with": symbol, "constant": 60_001, "first": False}}
+    data = {
+        "format": "certiformer-program-1",
+        "length": 3,
+        "nodes": [
+            {"kind": "indices", "name": "", "numerical": False, "values": {"integers": [0, 2], "undefined": False}},
+            {**node, "inputs": [0], "operation": {"affine": [1], "offset": 0}, "values": long},
+            {**both, "values": {**long, "integers": [0, 60_001]}},
+        ],
+        "output": 2,
+        "vocab": ["a"],
+    }
+    assert proved_facts(read_program(canonical(data)), ())
+    data["nodes"][2]["values"] = long
+    with pytest.raises(Refused, match="may take other values"):
+        proved_facts(read_program(canonical(data)), ())
+
+
+def test_a_name_that_could_read_like_a_claim_stands_in_quotes() -> None:
+    """The reason of a proof names nodes, and anybody may name them."""
+    honest = built_from(compile_program(Map(lambda t: t, tokens), VOCAB, 3, dtype="float64"))
+    lie = 'any); and proved for "all" lengths (x'
+
+    def renamed(name: str):
+        def change(data: dict) -> None:
+            data["nodes"][data["output"]]["name"] = name
+
+        return honest.with_program(change).prove().reason
+
+    assert f'(where "{lie.replace(chr(34), "")}" is' in renamed(lie)
+    assert "(where letter_1 is" in renamed("letter_1")  # the control: a plain name stands as it is

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import shutil
 import socket
@@ -32,9 +33,10 @@ from certiformer.kernel.files import (
     digest,
     read_bytes,
 )
+from certiformer.kernel.weights import FORMAT, expected_shapes
 from certiformer.rasp import tokens
 from certiformer.rasp.library.ordering import make_reverse
-from negative.forge import theorem_run
+from negative.forge import reseal, theorem_run
 
 RULE_OF = {subject: name for name, subject in STATEMENTS.items() if subject in DESCRIPTIONS}
 MEMORY = 1 << 30
@@ -270,3 +272,86 @@ def test_a_folder_is_limited_as_a_whole(folder, monkeypatch):
     monkeypatch.setattr(files, "MAX_TOTAL", 100)
     with pytest.raises(BadInput, match="the most that is read of a run folder"):
         files.read_files(folder)
+
+
+# --- small files that ask for a large computation ---------------------------------------------------------------------
+
+
+def zero_network(inputs: int, **changes: object) -> dict[str, bytes]:
+    """The configuration and weights of a transformer that is zero."""
+    config: dict = {
+        "format": FORMAT, "dtype": "float64", "input": {"kind": "continuous", "tokens": 1, "width": inputs}, "width": 1,
+        "registers": 0, "code": {"kind": "none"}, "blocks": [], "loops": 1,
+        "readout": {"kind": "token", "token": 0}, "outputs": 1, **changes,
+    }  # fmt: skip
+    header, end = {}, 0
+    for name, shape in expected_shapes(config).items():
+        start, end = end, end + 8 * math.prod(shape)
+        header[name] = {"dtype": "F64", "shape": list(shape), "data_offsets": [start, end]}
+    text = json.dumps(header).encode()
+    return {"config": canonical(config), "model": struct.pack("<Q", len(text)) + text + bytes(end)}
+
+
+def claim_on_unit_box(folder: Path, inputs: int, nodes: list, proof: dict, **changes: object) -> Path:
+    """The folder with the claim that the last node is within 2 of zero."""
+    program = {"inputs": inputs, "nodes": nodes, "outputs": [len(nodes) - 1]}
+    target = {"format": "certiformer-target-2", "norm": "max", "source": "", "program": program}
+    target["domain"] = [["0", "1"]] * inputs
+    return reseal(
+        folder,
+        target=canonical(target),
+        leaves=b"\xff",
+        raw_proof=proof,
+        epsilon="2",
+        **zero_network(inputs, **changes),
+    )
+
+
+def boxes(bound: str, order: int) -> dict:
+    return {"rule": "boxes", "bound": bound, "order": order, "offset": 0, "length": 1}
+
+
+def test_a_table_of_monomials_that_would_fill_the_memory_is_not_made(folder):
+    nodes = [["var", 0]]
+    assert limited_check(claim_on_unit_box(folder, 12, nodes, boxes("2", 2))).returncode == 0  # the control
+    assert "too many coefficients" in refusal(claim_on_unit_box(folder, 12, nodes, boxes("2", 12)))
+
+
+def squared_constants() -> list:
+    nodes = [["var", 0], ["const", "3/2"]]
+    return [*nodes, *(["mul", n, n] for n in range(1, 60)), ["mul", 0, 60]]
+
+
+def growing_sums() -> list:
+    nodes = [["var", 0]]
+    for n in range(0, 19_000, 2):
+        nodes += [["sin", n], ["add", n, n + 1]]
+    return nodes
+
+
+def one_sum_in_many_atoms() -> list:
+    nodes, total = [["var", 0]], 0
+    for n in range(1, 4 * 900, 4):
+        nodes += [["const", f"{n}/8191"], ["mul", 0, n], ["sin", n + 1], ["add", total, n + 2]]
+        total = n + 3
+    return [*nodes, ["mul", total, 0], *(["mul", total, n] for n in range(total + 1, 19_000))]
+
+
+@pytest.mark.parametrize("nodes", [squared_constants, growing_sums, one_sum_in_many_atoms], ids=lambda f: f.__name__)
+def test_a_normal_form_that_would_fill_the_memory_is_not_made(folder, nodes):
+    part = {"directions": [[1]], "target": {"inputs": 1, "nodes": [["var", 0]], "outputs": [0]}, "units": []}
+    part |= {"slopes": ["0"], "constant": "0"}
+    split = {"rule": "split", "bound": "2", "linear": ["0"], "parts": [part], "children": [boxes("3/2", 2)]}
+    small = claim_on_unit_box(folder, 1, [["var", 0]], split)
+    assert "needs blocks" in refusal(small)  # the control: the comparison before that succeeds
+    assert "too large to be compared" in refusal(claim_on_unit_box(folder, 1, nodes(), split))
+
+
+@pytest.mark.parametrize("width", [1_000, 1_000_000])
+def test_wide_arrays_that_would_fill_the_memory_are_not_made(folder, width):
+    tokens = {"kind": "continuous", "tokens": 64, "width": 1}
+    claim = claim_on_unit_box(folder, 64, [["var", 0]], boxes("2", 0), input=tokens, width=width)
+    if width > 1_000:
+        assert "too large to be computed" in refusal(claim)
+    else:
+        assert limited_check(claim).returncode == 0  # the control

@@ -11,8 +11,10 @@ import unicodedata
 
 import pytest
 
+from certiformer.axioms.automaton_report import claim
 from certiformer.cli import terminal
 from certiformer.cli.terminal import visible
+from certiformer.kernel.meanings.automaton import Automaton
 from negative.kinds import COMMANDS, certificate_of, copied, in_process, put_certificate
 
 # A line break before a label of ours, colours, a cleared screen, a turned direction, C1 controls, separators, DEL, BEL.
@@ -152,3 +154,15 @@ def test_a_terminal_that_prints_raw_texts_would_be_noticed(folders, tmp_path, mo
     put(folder, "certificate.json", {**certificate_of(folder), "reason": ATTACK})
     with pytest.raises(AssertionError):
         run_all(folder)
+
+
+@pytest.mark.parametrize(
+    ("symbol", "listed"),
+    [("1", True), (")", True), ("left", True), ("and_all_longer_words", False), ("1,ㅤandㅤall", False)],
+)
+def test_a_symbol_that_could_read_like_a_claim_does_not_stand_in_the_sentence(symbol, listed):
+    """U+3164 is a letter that looks like a blank."""
+    rows = (("q", "0", "q"), ("q", symbol, "q"))
+    said = claim(Automaton(("0", symbol), ("q",), "q", ("q",), rows), 3, "one pass of the block", "float64")
+    assert (f"over 0, {symbol}, one pass" in said) == listed
+    assert ("over an alphabet of 2, one pass" in said) != listed

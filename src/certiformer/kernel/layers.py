@@ -460,6 +460,7 @@ def as_prototypes(network: Network) -> Prototypes | None:
     program, dimension = network.program, network.dimension
     if network.config["readout"]["kind"] == "register" or not all(map(_is_analytic, program.nodes)):
         return None
+    network.require_room(1 + dimension)
     reading = read_layer(program, Box((ZERO,) * dimension, (ONE,) * dimension))
     forms = [reading.affine, *(mix.arguments for mix in reading.mixes)]
     if not reading.mixes or not all(is_zero(form.rem) for form in forms):
@@ -586,6 +587,7 @@ def _from_block(network: Network, output: int, box: Box) -> UnitSum:
     config = network.config
     if not config["blocks"] or config["loops"] != 1 or any(block["norm"] for block in config["blocks"]):
         raise Refused("the rule split needs blocks without layer norm, applied once")
+    network.require_room(1 + box.dimension)
     reading = read_layer(network.program, box)
     row, column = divmod(output, reading.affine.shape[1])
     # A head that writes nothing into this output is no part of it.

@@ -135,6 +135,9 @@ def error_upper(problem: Problem, box: Box, order: int) -> tuple[arb, list[Form]
     return worst, left + right, singular
 
 
+MAX_ARRAYS = 8_000_000  # numbers of all arrays of one evaluation, beside what follows from the stored ones
+
+
 class Network:
     """A stored transformer as a function of the flat point (x_1, ..., x_D), token after token.
 
@@ -152,7 +155,14 @@ class Network:
     @cached_property
     def program(self) -> ArrayProgram:
         """What the transformer computes."""
+        self.require_room(1)
         return _Lowering(self).program
+
+    def require_room(self, monomials: int) -> None:
+        """Refuse forms of so many monomials that would fill the memory: a small file may ask for very large arrays."""
+        stored = sum(len(tensor.data) for tensor in self.tensors.values())
+        if (_array_numbers(self.config) - 8 * stored) * monomials > MAX_ARRAYS:
+            raise Refused("the arrays of the transformer are too large to be computed")
 
     def restrict(self, box: Box) -> Network:
         """The same function on a smaller box; a general network has nothing to gain."""
@@ -161,6 +171,7 @@ class Network:
     def forms(self, box: Box, order: int) -> list[Form]:
         """The forms of all outputs on `box`."""
         table = taylor.table(self.dimension, order)
+        self.require_room(table.size)
         result = evaluate(self.program, point_stream(table, box, self.program.source))[-1]
         return [result.form(r, c) for r in range(result.shape[0]) for c in range(result.shape[1])]
 
@@ -226,6 +237,17 @@ class Network:
         """The data tokens of a sequence of ids: row W[id] + code(t) for each."""
         rows = [self.row("embed.weight", letter) for letter in ids]
         return arb_mat([[a + b for a, b in zip(row, self.code(t), strict=True)] for t, row in enumerate(rows)])
+
+
+def _array_numbers(config: dict[str, Any]) -> int:
+    """How many numbers the arrays of the program have, up to a small factor."""
+    rows, width = config["registers"] + config["input"]["tokens"], config["width"]
+    columns = 0
+    for block in config["blocks"]:
+        columns += 4 * width + (2 * block["ffn"]["width"] if block["ffn"] else 0)
+        for group in block["attention"]["heads"] if block["attention"] else ():
+            columns += group["count"] * (2 * group["key"] + group["value"] + width + rows)
+    return rows * (2 * width + columns * config["loops"] + config["outputs"])
 
 
 class _Lowering:

@@ -362,6 +362,8 @@ def axis_scores(forms: list[Form], widths: list[float]) -> list[float]:
 # Rule *split*.
 
 Combination = dict[int, Fraction]  # atoms, by number, with their coefficients; atom 0 is the number one
+MAX_TERMS = 1_000_000  # of all combinations and atoms of one comparison together
+MAX_BITS = 1 << 16  # of a coefficient: the product of many constants is as long as all of them
 
 
 class NormalForms:
@@ -370,8 +372,21 @@ class NormalForms:
     def __init__(self) -> None:
         self.numbers: dict[tuple, int] = {("one",): 0}
         self.bare = {0}  # the number one and the variables, which have a value everywhere
+        self.terms = 0
+
+    def _count(self, terms: int, long: bool = False) -> None:
+        """Refuse what would be too large to be kept."""
+        self.terms += 1 + terms
+        if long or self.terms > MAX_TERMS:
+            raise Refused("the target is too large to be compared with its parts")
+
+    def _counted(self, made: Combination) -> Combination:
+        most = max((max(x.numerator.bit_length(), x.denominator.bit_length()) for x in made.values()), default=0)
+        self._count(len(made), most > MAX_BITS)
+        return made
 
     def atom(self, *parts: Any) -> Combination:
+        self._count(sum(len(part) for part in parts if isinstance(part, tuple)))
         return {self.numbers.setdefault(parts, len(self.numbers)): Fraction(1)}
 
     def variable(self, axis: int) -> Combination:
@@ -393,13 +408,13 @@ class NormalForms:
 
     def times(self, a: Combination, factor: Fraction) -> Combination:
         """factor a; only what has a value everywhere may leave."""
-        return {atom: factor * own for atom, own in a.items() if factor or atom not in self.bare}
+        return self._counted({atom: factor * own for atom, own in a.items() if factor or atom not in self.bare})
 
     def add(self, a: Combination, b: Combination) -> Combination:
         total = dict(a)
         for atom, factor in b.items():
             total[atom] = total.get(atom, Fraction(0)) + factor
-        return {atom: factor for atom, factor in total.items() if factor or atom not in self.bare}
+        return self._counted({atom: factor for atom, factor in total.items() if factor or atom not in self.bare})
 
     def sub(self, a: Combination, b: Combination) -> Combination:
         return self.add(a, self.neg(b))

@@ -48,15 +48,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from itertools import combinations_with_replacement
-from math import prod
+from math import comb, prod
 
 from flint import arb, arb_series
 
-from certiformer.kernel import balls
+from certiformer.kernel import Refused, balls
 from certiformer.kernel.balls import HALF, INFINITY, ONE, ZERO, Box, hull, larger, smaller
 from certiformer.kernel.programs import Program, fold
 
 MAX_ORDER = 12
+MAX_TABLE = 80_000_000  # entries of a table, of about eight bytes each
 
 
 class Table:
@@ -88,7 +89,10 @@ class Table:
 
 @lru_cache(maxsize=64)
 def table(dimension: int, order: int) -> Table:
-    """The shared monomial table."""
+    """The shared monomial table; refused before it is made where it would fill the memory."""
+    count, size = comb(dimension + 2 * order, dimension), comb(dimension + order, dimension)
+    if count * (dimension + 20) + size * size > MAX_TABLE:  # a monomial is a tuple with some twenty words around it
+        raise Refused(f"Taylor forms of order {order} in {dimension} variables have too many coefficients")
     return Table(dimension, order)
 
 

@@ -322,8 +322,7 @@ class Program:
 
 
 # === Reading ==========================================================================================================
-
-FORMAT, MAX_NODES = "certiformer-program-1", 100_000
+FORMAT, MAX_NODES, MAX_LISTED = "certiformer-program-1", 100_000, 2_000_000  # values in the lists of all nodes together
 
 
 def read_program(text: str | bytes) -> Program:
@@ -338,9 +337,10 @@ def read_program(text: str | bytes) -> Program:
         _require(data["format"] == FORMAT and len(data["nodes"]) <= MAX_NODES, f"it is not of the format {FORMAT}")
         _require(vocab and None not in vocab and len(set(map(identity, vocab))) == len(vocab), "the vocabulary")
         _require(1 <= length <= 1_000_000 and 0 <= output < len(data["nodes"]), "the length or the output")
-        nodes: list[Node] = []
+        nodes, room = list[Node](), MAX_LISTED
         for node in data["nodes"]:
-            nodes.append(_node(nodes, node))
+            nodes.append(_node(nodes, node, room))
+            room -= len(nodes[-1].values.listed or ()) if nodes[-1].values else 0
         _require(nodes[output].kind not in SELECTORS, "its output is a selector")
     except BadInput:
         raise
@@ -354,13 +354,13 @@ def _require(condition: object, what: str) -> None:
         raise BadInput(f"the program file has not the structure of one: {what}")
 
 
-def _node(nodes: list[Node], data: dict[str, Any]) -> Node:
+def _node(nodes: list[Node], data: dict[str, Any], room: int) -> Node:
     kind, inputs, name = data.pop("kind"), tuple(map(_integer, data.pop("inputs", ()))), data.pop("name")
     _require(kind in READS and type(name) is str, "a node has an unknown kind, or no name")
     _require(all(0 <= i < len(nodes) for i in inputs), "a node reads one that does not come before it")
     read = "".join("p" if nodes[i].kind in SELECTORS else "s" for i in inputs)
     _require(read in READS[kind], "a node reads too many or too few, or a selector as a sequence")
-    values = None if kind in SELECTORS else _proposal(data.pop("values"))
+    values = None if kind in SELECTORS else _proposal(data.pop("values"), room)
     _require(values is None or type(data.pop("numerical")) is bool, "a node does not say how it is carried")
     constant, function = data.pop("constant", ...), None
     if kind in ("map", "select"):
@@ -415,14 +415,14 @@ def _function(spelling: str, data: Any, sizes: tuple[int, ...], values: Proposal
     raise BadInput("an operation of the program file is unknown, or does not fit what it reads")
 
 
-def _proposal(data: dict[str, Any]) -> Proposal:
+def _proposal(data: dict[str, Any], room: int) -> Proposal:
     undefined = data.pop("undefined")
     _require(type(undefined) is bool, "a node does not say whether it may be undefined")
     if "list" in data or "integers" in data:
         ((spelling, content),) = data.items()
         if spelling == "integers":
             low, high = map(_integer, content)
-            _require(high - low < 1_000_000, "too many integers are listed")
+            _require(high - low < min(room, 1_000_000), "too many integers are listed")
             content = range(low, high + 1)
         listed = tuple(map(_value, content))
         _require(None not in listed and len(set(map(identity, listed))) == len(listed), "a list has a value twice")

@@ -42,12 +42,18 @@ def report_of(automaton: Automaton, length: int, walk: Walk) -> Report:
 def claim(automaton: Automaton, length: int, how: str, dtype: str) -> str:
     """The sentence of a form; `how` says what gives the answer."""
     states, symbols = len(automaton.states), len(automaton.symbols)
-    alphabet = ", ".join(automaton.symbols) if symbols <= 8 else f"{symbols} symbols"
+    listed = symbols <= 8 and all(map(_is_plain, automaton.symbols))
+    alphabet = ", ".join(automaton.symbols) if listed else f"an alphabet of {symbols}"
     return (
         f"For every word of 0 to {length:,} symbols over {alphabet}, {how} give{'s' * how.startswith('one')} exactly the"
         f" state of the automaton of {states} state{'s' * (states > 1)} after each symbol, and whether it accepts, in real"
         f" arithmetic and in a run in {dtype}."
     )
+
+
+def _is_plain(symbol: str) -> bool:
+    """Whether a symbol can stand in a sentence: one character or a short word, so that no symbol reads like a claim."""
+    return len(symbol) == 1 or (len(symbol) <= 12 and symbol.isascii() and symbol.isalnum())
 
 
 def finding(report: Report, how: str = "") -> Finding:

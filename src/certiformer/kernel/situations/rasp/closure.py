@@ -139,6 +139,7 @@ class _Closure:
     def verify(self, proposal: Proposal) -> None:
         """Whether the proposal covers everything that the node takes."""
         span = span_of(proposal)
+        self._require_order(proposal, span)
         try:
             parts = self._values()
         except NoValue as reason:
@@ -156,6 +157,19 @@ class _Closure:
                 raise Refused(f"{self._name()} may take other values than program.json lists for it")
         if self.undefined and not proposal.undefined:
             raise Refused(f"{self._name()} may be undefined, and program.json says that it never is")
+
+    def _require_order(self, proposal: Proposal, span: Span | None) -> None:
+        """The place of a token in its list is its id, and that of an index its position: rows are stored in that order."""
+        numbers = range(self.program.length)
+        wanted = {"tokens": self.program.vocab, "indices": numbers}.get(self.node.kind)
+        if wanted is None:
+            return
+        if span is not None and self.node.kind == "indices":
+            right = (span.low, span.high) == (numbers[0], numbers[-1])
+        else:
+            right = [*map(identity, proposal.listed or ())] == [*map(identity, wanted)]
+        if not right:
+            raise Refused(f"{self._name()} does not list the tokens by their ids, or the indices by their positions")
 
     def _takes(self, proposal: Proposal, span: Span | None, value: Value) -> bool:
         if proposal.listed is None:
@@ -214,7 +228,8 @@ class _Closure:
             if count <= MOST_ARGUMENTS:
                 return [[self.program.mapped(node, arguments) for arguments in product(*lists)]]
             if isinstance(node.function, Operator) and node.function.symbol in ("and", "or"):
-                return [*lists]  # either of the two is the result
+                constant = [[node.function.constant]] if node.function.arguments == 1 else []
+                return [*lists, *constant]  # either of the two is the result
         return [self._by_bounds([self._bounds(values) for values in inputs])]
 
     def _bounds(self, values: Values) -> Span:

@@ -66,9 +66,10 @@ class Domains:
         return self.graph.nodes[number]
 
     def name(self, number: int) -> str:
-        """What messages call a variable: its name in the program."""
+        """What messages call a variable: its name in the program, in quotes where it could read like a part of them."""
         own = shown(self.node(number).name) if number >= 0 else ("tokens", "indices")[-1 - number]
-        return own or f"node {number}"
+        odd = not own.isascii() or not own.replace("_", "").isalnum()
+        return f'"{own.replace(chr(34), "")}"' if own and odd else own or f"node {number}"
 
     def listed(self, number: int) -> bool:
         return number < 0 or listed(self.node(number)) is not None
