@@ -11,10 +11,10 @@ import unicodedata
 
 import pytest
 
-from certiformer.axioms.automaton_report import claim
 from certiformer.cli import terminal
 from certiformer.cli.terminal import visible
 from certiformer.kernel.meanings.automaton import Automaton
+from certiformer.kernel.situations.automaton_claims import claim
 from negative.kinds import COMMANDS, certificate_of, copied, in_process, put_certificate
 
 # A line break before a label of ours, colours, a cleared screen, a turned direction, C1 controls, separators, DEL, BEL.
