@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from types import ModuleType
 
@@ -186,6 +187,21 @@ def test_the_test_command_is_found_and_must_be_one():
     for page in ("# Page\n", GOOD_PAGE + "```bash\npytest\n```\n"):
         with pytest.raises(SystemExit, match="must show one test command"):
             command(page)
+
+
+def test_the_readme_begins_with_the_plain_install_and_the_main_job():
+    page = (ROOT / "README.md").read_text(encoding="utf-8")
+    tests = tool("readme").test_command(page)
+    first = next(line for line in page.splitlines() if line.startswith("$ "))
+    assert "pip install -q -e . && certiformer build" in first
+    assert 'pip install -q -e ".[test]" && python -m pytest' in tests
+    plain = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["dependencies"]
+    assert not any(name.startswith(("pyarrow", "matplotlib", "torch", "onnx")) for name in plain)
+
+
+def test_the_full_run_knows_its_word():
+    done = subprocess.run(["bash", str(ROOT / ".ci" / "run"), "--fulll"], capture_output=True, text=True)
+    assert done.returncode == 2 and "usage: .ci/run [--full]" in done.stderr
 
 
 # --- the navigation of the documentation ------------------------------------------------------------------------------
