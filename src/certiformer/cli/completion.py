@@ -1,4 +1,4 @@
-"""`certiformer completion`: the script that lets a shell complete verbs, their kinds and flags, made by tyro from the flags there are."""
+"""`certiformer completion`: the script that lets a shell complete verbs and flags, made by tyro from the flags there are."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def run(options: Options, terminal: Terminal) -> int:
 
 def script(shell: str) -> str:
     """What the shell has to read; the flags of studies of `rates`, which depend on the study, are not in it."""
-    from certiformer.cli.main import KINDS, VERBS
+    from certiformer.cli.main import VERBS
 
     verbs: list[Any] = []
     for verb, line in VERBS.items():
