@@ -1,4 +1,4 @@
-"""`certiformer completion`: the script by which a shell completes verbs and flags, made by tyro from the flags there are."""
+"""`certiformer completion`: what a shell reads to complete verbs and flags; tyro makes it from the flags there are."""
 
 from __future__ import annotations
 
