@@ -46,7 +46,8 @@ def script(shell: str) -> str:
         flags: Any = import_module(f"certiformer.cli.{verb}").Options
         verbs.append(Annotated[flags, tyro.conf.subcommand(verb, description=line)])
     printed = io.StringIO()
+    parser: Any = Union[tuple(verbs)]  # noqa: UP007
     with contextlib.redirect_stdout(printed), contextlib.suppress(SystemExit):  # tyro prints the script and ends
         asked = ["--tyro-print-completion", shell]
-        tyro.cli(Union[tuple(verbs)], args=asked, prog="certiformer", config=FLAG_STYLE)  # noqa: UP007
+        tyro.cli(parser, args=asked, prog="certiformer", config=FLAG_STYLE)
     return printed.getvalue().rstrip()
