@@ -131,4 +131,4 @@ def test_the_network_is_one_of_our_transformers(place, causal):
     tensors |= {"readout.weight": readout.T, "readout.bias": np.zeros(1)}
     model = Transformer(config, tensors)
     for word in [(0, 1, 1), (1, 0, 1)]:
-        assert np.allclose(model.evaluate([word])[0], outputs(network, word)[:, 0], atol=1e-9)
+        assert np.allclose(model.evaluate(np.array([word]))[0], outputs(network, word)[:, 0], atol=1e-9)

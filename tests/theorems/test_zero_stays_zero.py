@@ -20,9 +20,9 @@ def network(shape: NormedShape, rows: np.ndarray, seed: int) -> WordNetwork:
     def normal(*size: int) -> np.ndarray:
         return rng.normal(size=size)
 
-    maps = (normal(2, WIDTH) for _ in range(3))
+    query, key, value = (normal(2, WIDTH) for _ in range(3))
     gate = normal(UNITS, WIDTH) if shape.gated else None
-    block = WordBlock(*maps, normal(WIDTH, 2), normal(UNITS, WIDTH), normal(WIDTH, UNITS), gate)
+    block = WordBlock(query, key, value, normal(WIDTH, 2), normal(UNITS, WIDTH), normal(WIDTH, UNITS), gate)
     return WordNetwork(shape, rows @ normal(3, WIDTH), None, (block, block), normal(2, WIDTH))
 
 

@@ -23,7 +23,6 @@ from typing import Any
 import numpy as np
 from flint import arb, ctx
 from jaxtyping import Float
-from scipy.special import erf
 
 from certiformer.errors import BadInput
 
@@ -104,7 +103,7 @@ class Arithmetic:
 def _float_units() -> dict[str, Callable[[Any], Any]]:
     return {
         "relu": lambda x: np.maximum(x, 0.0),
-        "gelu": lambda x: x * (1 + erf(x / math.sqrt(2))) / 2,
+        "gelu": lambda x: x * (1 + np.vectorize(math.erf)(x / math.sqrt(2))) / 2,
         "gelu-tanh": lambda x: x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))) / 2,
         "gelu-sigmoid": lambda x: x / (1 + np.exp(-1.702 * x)),
         "silu": lambda x: x / (1 + np.exp(-x)),

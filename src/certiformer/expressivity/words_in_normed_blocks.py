@@ -19,7 +19,10 @@ Then for every F that gives each token of each word c numbers, and, where attent
 of the first i letters, there are weights of that shape with T = F at every token of every word, exactly. The width is
 2 max(7, c + 1) or more (12 in the place of 7 under rotary codes). What grows are the hidden units: as many as there are
 different contexts (word and place; under a causal mask, first i letters) are enough. More heads and more blocks do no
-harm. With a read-out tied to the table, c = V and the width 2 (V + 8) (under rotary codes 2 (V + 13)) is enough.
+harm; heads without a map behind them, whose outputs stand side by side, need values of size 4. With a read-out tied to
+the table, c = V and the width 2 (V + 8) (under rotary codes 2 (V + 13)) is enough. Without a read-out, the tokens
+themselves may be any numbers if no norm is behind them, and any below the largest gain times sqrt(d) behind an RMS norm
+with epsilon > 0.
 
 Source
 ------
@@ -61,6 +64,11 @@ write 0 multiply tokens of one length by positive constants, so there may be any
 *Tied.* Give every letter of the table V coordinates more, with one 1 among them: still of one length. The last tokens
 have F / M there, and sqrt(1 - |F|^2 / M^2) where the means were written, where the table has 0; the gain of the last
 norm (or the size of these coordinates) is the constant.
+
+*Heads side by side.* The four coordinates that are written, two and their negatives, may be those of the first head.
+
+*No read-out.* The units take the last tokens anywhere; an RMS norm with epsilon > 0 maps R^d onto the open ball of
+radius sqrt(d), which the gain stretches.
 
 *Start.* In the first block queries are 0, so weights are uniform (ALiBi: proportional to e^(m j)), and the share of the
 start token falls strictly with i, so the head that averages a flag tells the place. Units of the first block then take
@@ -265,8 +273,8 @@ def _doubled(rows: Float[np.ndarray, "rows half"]) -> Float[np.ndarray, "rows wi
 
 
 def _blank(width: int, size: int = 2) -> WordBlock:
-    maps = (np.zeros((size, width)) for _ in range(3))
-    return WordBlock(*maps, np.zeros((width, size)), np.zeros((1, width)), np.zeros((width, 1)))
+    query, key, value = (np.zeros((size, width)) for _ in range(3))
+    return WordBlock(query, key, value, np.zeros((width, size)), np.zeros((1, width)), np.zeros((width, 1)))
 
 
 def _appended(network: WordNetwork, block: WordBlock) -> WordNetwork:
