@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("starlette")
 
-from certiformer.explore.guard import TOKEN, Guard  # noqa: E402
+from certiformer.explore.guard import TOKEN, Guard
 
 
 async def nothing(scope, receive, send):

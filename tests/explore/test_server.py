@@ -12,7 +12,7 @@ import pytest
 
 pytest.importorskip("uvicorn")
 
-from explore.served import serving  # noqa: E402
+from explore.served import serving
 
 SQUARE = {"formula": "x1**2", "box": "[0,1]", "epsilon": "0.1", "method": "ridge", "seconds": 0}
 
