@@ -25,7 +25,7 @@ ONLY_FLAGS = {
     "compile": {"show", "limits", "seconds"},
     "prove": {"dry_run"},
     "run": {"attention", "trace", "variable", "out", "force"},  # views of one run: `Artifact.subject` has them
-    "show": {"open"},
+    "show": {"latex", "open"},  # `Artifact.latex` and `Artifact.page`
     "size": {"picture", "force"},
 }
 ONLY_ARGUMENTS = {
@@ -35,7 +35,11 @@ ONLY_ARGUMENTS = {
     "compile": {"certified", "name", "progress", "seen"},
     "check": {"progress"},
     "audit": {"progress"},
+    "explore": {"say"},
     "rates": {"progress", "options"},
+    "recommend_fit": {"progress"},
+    "recommend_evaluate": {"progress"},
+    "recommend_guarantee": {"progress"},
 }
 # What a verb calls the thing that it is about; in Python it may also be an object.
 FIRST = {"check": "artifact", "run": "artifact", "show": "artifact", "export": "source"}
@@ -48,9 +52,9 @@ def command_module(verb: str) -> str:
 
 
 def functions() -> list[str]:
-    """The verbs with a function: `bench` measures this machine from a checkout and has none."""
-    kinds = [f"{verb}_{kind}" for verb in ("compile",) for kind in KINDS[verb]]
-    return [verb for verb in (*VERBS, *kinds) if verb != "bench"]
+    """The verbs with a function: `bench` measures this machine from a checkout and has none, `recommend` lists its kinds."""
+    kinds = [f"{verb}_{kind}" for verb in ("compile", "recommend") for kind in KINDS[verb]]
+    return [verb for verb in (*VERBS, *kinds) if verb not in ("bench", "recommend")]
 
 
 def flags_of(verb: str) -> dict[str, Any]:
@@ -120,7 +124,13 @@ def test_dir_lists_exactly_what_is_public():
 
 def test_every_public_function_says_what_its_arguments_are_and_shows_an_example():
     for verb in functions():
-        name = {"audit": "api.auditing", "export": "api.exporting", "rates": "api.studies", "theorem": "api.studies"}
+        name = {
+            "audit": "api.auditing",
+            "explore": "explore.serving",
+            "export": "api.exporting",
+            "rates": "api.studies",
+            "theorem": "api.studies",
+        }
         home = name.get(verb)
         function = getattr(import_module(f"certiformer.{home}"), verb) if home else getattr(certiformer, verb)
         text = inspect.getdoc(function)
@@ -278,4 +288,23 @@ def test_verbs_that_are_packages_too():
 def test_importing_runs_nothing_but_its_own():
     code = "import sys; before = set(sys.modules); import certiformer; print(sorted(set(sys.modules) - before))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "['certiformer', 'certiformer._version', 'certiformer.errors']"
+    assert done.stdout.strip() == "['certiformer', 'certiformer.errors']"
+
+
+def test_a_claim_as_latex_says_first_what_became_of_it():
+    proved = certiformer.build("x1**2", on=(0, 1), eps=0.1, method="ridge")
+    text = proved.latex()
+    assert text.startswith("Certified, by certiformer ")
+    assert "differs from x1**2 by at most 0.1." in text and "SHA-256 of the weights: \\texttt{" in text
+    assert "Points outside the box" in text
+    refuted = certiformer.prove(proved.model, "x1**2", on=(0, 1), eps="1e-9")
+    assert refuted.latex().startswith("Refuted (")
+    program = certiformer.compile("reverse", vocab=["a_b", "50%"], length=2)
+    assert "_" not in program.latex().replace("\\_", "") and "%" not in program.latex().replace("\\%", "")
+
+
+def test_run_answers_a_batch():
+    program = certiformer.compile("reverse", length=4)
+    assert certiformer.run(program, batch=["abc", "ba"]) == [["c", "b", "a"], ["a", "b"]]
+    with pytest.raises(BadInput, match="batch holds all inputs"):
+        certiformer.run(program, "ab", batch=["abc"])

@@ -199,6 +199,13 @@ def test_the_readme_begins_with_the_plain_install_and_the_main_job():
     assert not any(name.startswith(("pyarrow", "matplotlib", "torch", "onnx")) for name in plain)
 
 
+def test_the_citation_names_this_version():
+    from certiformer import __version__
+
+    text = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"\nversion: {__version__}\n" in text and text.startswith("cff-version: 1.2.0\n")
+
+
 def test_the_full_run_knows_its_word():
     done = subprocess.run(["bash", str(ROOT / ".ci" / "run"), "--fulll"], capture_output=True, text=True)
     assert done.returncode == 2 and "usage: .ci/run [--full]" in done.stderr
