@@ -23,6 +23,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from importlib import import_module
 from typing import Any
 
@@ -110,11 +111,19 @@ class FunctionOnBox:
         point = "x1" if variables == 1 else "(x1, x2)" if variables == 2 else f"(x1, ..., x{variables})"
         one = outputs == 1
         what = "the transformer's output differs" if one else f"each of the transformer's {outputs} outputs differs"
-        texts = [expression(self.program.select(o), LONGEST_FORMULA) for o in range(outputs)]
-        text = "" if None in texts else ", ".join(filter(None, texts))
-        long = not text or len(text) > LONGEST_FORMULA
-        shown = "the recorded program" if long else text if one else f"[{text}]"
+        shown = "the recorded program" if not self.is_short else self._text if one else f"[{self._text}]"
         return f"At every real point {point} of {self.box}, {what} from {shown} by at most {tolerance}."
+
+    @property
+    def is_short(self) -> bool:
+        """Whether the sentence shows the program itself."""
+        return 0 < len(self._text) <= LONGEST_FORMULA
+
+    @cached_property
+    def _text(self) -> str:
+        """All outputs, or nothing where one of them is too long."""
+        texts = [expression(self.program.select(o), LONGEST_FORMULA) for o in range(len(self.program.outputs))]
+        return "" if None in texts else ", ".join(filter(None, texts))
 
 
 @dataclass(frozen=True)
