@@ -12,7 +12,8 @@ from typing import Any
 
 from certiformer.kernel import Refused
 from certiformer.kernel.balls import working_precision
-from certiformer.kernel.certificate import Situations
+from certiformer.kernel.certificate import Outcome, Situations
+from certiformer.kernel.check import Verdict, claims_nothing, nothing_claimed, require_absent
 from certiformer.kernel.claim import ProgramClaim
 from certiformer.kernel.meanings.rasp import Program
 from certiformer.kernel.rounding import FORMATS
@@ -81,14 +82,22 @@ class ProgramReport:
         return claim_of(self.program, self.dtype)
 
 
-def check(claim: ProgramClaim) -> ProgramReport:
-    """The report of a proof; raises `Refused` when the claim does not follow."""
+def decide(claim: ProgramClaim) -> Verdict:
+    """The verdict on a folder whose certificate states that its outputs are exact, and nothing else."""
     certificate = claim.certificate
-    if certificate.proof != Situations("0") or (certificate.epsilon, certificate.upper) != ("0", "0"):
+    require_absent(certificate, "lower", "witness", "apriori", "run_error")
+    if certificate.epsilon != "0":
+        raise Refused("a compiled program is claimed to be exact, and its certificate states another epsilon")
+    if claims_nothing(certificate):
+        require_absent(certificate, "proof")
+        return Verdict("undecided", 0, None, None, nothing_claimed(certificate), "")
+    if certificate.outcome is not Outcome.PROVED:
+        raise Refused("a compiled program is proved or not; no folder refutes it")
+    if certificate.proof != Situations("0") or certificate.upper != "0":
         raise Refused("a compiled program is claimed to be exact (epsilon 0), and proved by the rule situations")
-    if certificate.witness is not None or certificate.run_error is not None or certificate.lower is not None:
-        raise Refused("the certificate of a compiled program claims more than that its outputs are exact")
-    return prove_program(claim.config, claim.tensors, claim.program, claim.circuit)
+    report = prove_program(claim.config, claim.tensors, claim.program, claim.circuit)
+    steps = {"cases": report.tally.checked}
+    return Verdict("proved", 2, "0", None, report.reason, report.sentence, proof=certificate.proof, steps=steps)
 
 
 def claim_of(program: Program, dtype: str) -> str:
