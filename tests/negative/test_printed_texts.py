@@ -14,6 +14,7 @@ import pytest
 from certiformer.cli import terminal
 from certiformer.cli.terminal import visible
 from certiformer.kernel.meanings.automaton import Automaton
+from certiformer.kernel.situations.reports import automaton_claim
 from negative.kinds import COMMANDS, certificate_of, copied, in_process, put_certificate
 
 # A line break before a label of ours, colours, a cleared screen, a turned direction, C1 controls, separators, DEL, BEL.

@@ -13,7 +13,7 @@ from certiformer.compiler.automata import word_reader
 from certiformer.kernel import Refused
 from certiformer.kernel.construction import step
 from certiformer.kernel.situations.numbers import Run
-from certiformer.kernel.situations.reports import Report
+from certiformer.kernel.situations.reports import Report, automaton_finding
 from certiformer.kernel.weights import Tensor
 from compiler.automata.random_automata import is_right, random_automaton
 from theorems.automaton_rule import LENGTH, PROVE, arrays, stored

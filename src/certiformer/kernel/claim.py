@@ -20,7 +20,7 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -304,23 +304,16 @@ def read_claim(files: Mapping[str, bytes]) -> Claim | ProgramClaim:
     return Claim(certificate, target, positive(certificate.epsilon), contents[LEAVES], problem)
 
 
-def sealed_contents(certificate: Certificate, files: Mapping[str, bytes], names: Iterable[str]) -> dict[str, bytes]:
+def sealed_contents(certificate: Certificate, files: Mapping[str, bytes], names: tuple[str, ...]) -> dict[str, bytes]:
     """What the files hold that the certificate seals, which must be exactly these names."""
-    contents = {}
-    for name in names:
-        contents[name] = content(files, name)
-        if certificate.seals.get(name) != digest(contents[name]):
-            raise Refused(f"{name} was changed after the certificate was sealed: its hash does not match")
-    if set(certificate.seals) != set(contents):
+    if set(certificate.seals) != set(names):
         raise Refused("the certificate seals files that it should not, or misses one")
-    return contents
-
-
-def content(files: Mapping[str, bytes], name: str) -> bytes:
-    """What a file holds that has to be there."""
-    if name not in files:
-        raise Refused(f"{name} does not exist in the folder")
-    return files[name]
+    for name in names:
+        if name not in files:
+            raise Refused(f"{name} does not exist in the folder")
+        if certificate.seals[name] != digest(files[name]):
+            raise Refused(f"{name} was changed after the certificate was sealed: its hash does not match")
+    return {name: files[name] for name in names}
 
 
 def _on_box(target: FunctionOnBox | TeacherOnBox, network: Network) -> Problem:
