@@ -25,7 +25,7 @@ ONLY_FLAGS = {
     "compile": {"show", "limits", "seconds"},
     "prove": {"dry_run"},
     "run": {"attention", "trace", "variable", "out", "force"},  # views of one run: `Artifact.subject` has them
-    "show": {"open"},
+    "show": {"latex", "open"},  # `Artifact.latex` and `Artifact.page`
     "size": {"picture", "force"},
 }
 ONLY_ARGUMENTS = {
@@ -278,4 +278,23 @@ def test_verbs_that_are_packages_too():
 def test_importing_runs_nothing_but_its_own():
     code = "import sys; before = set(sys.modules); import certiformer; print(sorted(set(sys.modules) - before))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "['certiformer', 'certiformer._version', 'certiformer.errors']"
+    assert done.stdout.strip() == "['certiformer', 'certiformer.errors']"
+
+
+def test_a_claim_as_latex_says_first_what_became_of_it():
+    proved = certiformer.build("x1**2", on=(0, 1), eps=0.1, method="ridge")
+    text = proved.latex()
+    assert text.startswith("Certified, by certiformer ")
+    assert "differs from x1**2 by at most 0.1." in text and "SHA-256 of the weights: \\texttt{" in text
+    assert "Points outside the box" in text
+    refuted = certiformer.prove(proved.model, "x1**2", on=(0, 1), eps="1e-9")
+    assert refuted.latex().startswith("Refuted (")
+    program = certiformer.compile("reverse", vocab=["a_b", "50%"], length=2)
+    assert "_" not in program.latex().replace("\\_", "") and "%" not in program.latex().replace("\\%", "")
+
+
+def test_run_answers_a_batch():
+    program = certiformer.compile("reverse", length=4)
+    assert certiformer.run(program, batch=["abc", "ba"]) == [["c", "b", "a"], ["a", "b"]]
+    with pytest.raises(BadInput, match="batch holds all inputs"):
+        certiformer.run(program, "ab", batch=["abc"])

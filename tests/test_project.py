@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from types import ModuleType
 
@@ -188,6 +189,28 @@ def test_the_test_command_is_found_and_must_be_one():
             command(page)
 
 
+def test_the_readme_begins_with_the_plain_install_and_the_main_job():
+    page = (ROOT / "README.md").read_text(encoding="utf-8")
+    tests = tool("readme").test_command(page)
+    first = next(line for line in page.splitlines() if line.startswith("$ "))
+    assert "pip install -q -e . && certiformer build" in first
+    assert 'pip install -q -e ".[test]" && python -m pytest' in tests
+    plain = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["dependencies"]
+    assert not any(name.startswith(("pyarrow", "matplotlib", "torch", "onnx")) for name in plain)
+
+
+def test_the_citation_names_this_version():
+    from certiformer import __version__
+
+    text = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"\nversion: {__version__}\n" in text and text.startswith("cff-version: 1.2.0\n")
+
+
+def test_the_full_run_knows_its_word():
+    done = subprocess.run(["bash", str(ROOT / ".ci" / "run"), "--fulll"], capture_output=True, text=True)
+    assert done.returncode == 2 and "usage: .ci/run [--full]" in done.stderr
+
+
 # --- the navigation of the documentation ------------------------------------------------------------------------------
 
 
@@ -286,7 +309,7 @@ def test_imports_go_down(checkout):
         ("newcomer/__init__.py", "", "Layers"),
         ("axioms/planted.py", "import numpy", "axioms stand on"),
         ("kernel/planted.py", "import jax", "kernel needs"),
-        ("target/split.py", "import jax", "axioms stand on"),
+        ("target/split.py", "import jax", "report renders data"),  # imported on the way
         ("theorem/planted.py", "import flint", "standard library only"),
         ("report/planted.py", "import jax", "report renders data"),
     ],

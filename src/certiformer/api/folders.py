@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from certiformer.artifact import Artifact
 from certiformer.artifact.folder import read_candidates, read_folder
+from certiformer.errors import BadInput
 from certiformer.kernel.files import AUTOMATON, CONFIG, GATES, LEARNER, MACHINE, MODEL, PROGRAM
 
 if TYPE_CHECKING:
@@ -74,6 +75,7 @@ def run(
     steps: int | None = None,
     context: Any = None,
     query: Any = None,
+    batch: Sequence[Any] | None = None,
 ) -> list[Any]:
     """What a transformer answers to one input, as a list: `load(artifact).run(tokens)`.
 
@@ -84,6 +86,7 @@ def run(
     - `steps`: of a machine: how many steps at most (default: 1000, or the horizon).
     - `context`: of a learner: the rows to learn from, a pair (x, y) or a `"data.csv"` whose last column is the answer.
     - `query`: of a learner: what to predict for, rows of numbers, `"0.3,1.2"` or a `"file.csv"`.
+    - `batch`: instead of `tokens`: several inputs, answered by a list each; those of a program run together.
 
     >>> import certiformer
     >>> certiformer.run(certiformer.compile("sort", vocab=[1, 2, 3], length=4), [3, 1, 2])
@@ -91,6 +94,10 @@ def run(
     """
     options = {name: value for name, value in (("steps", steps), ("context", context)) if value is not None}
     answering = artifact if isinstance(artifact, Artifact) else load(artifact)
+    if batch is not None:
+        if tokens is not None or query is not None:
+            raise BadInput("--batch holds all inputs; leave the other one away")
+        return answering.run_many(batch, **options)
     return answering.run(tokens if query is None else query, **options)
 
 

@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Callable, Sequence
 from dataclasses import fields
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from certiformer.errors import BadInput
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from certiformer.rates.run import Outcome
     from certiformer.sizes import Budget, Statement
     from certiformer.theorem import Entry
+    from certiformer.theorem.experiment import Step
 
 
 def rates(
@@ -145,22 +146,39 @@ def size(
     return sweep(members, over, texts, Fraction(0) if eps is None else positive("eps", eps), bits)
 
 
-def theorem(id: str | None = None, *, bibtex: bool = False) -> Entry | list[Entry] | str:  # noqa: A002
+@overload
+def theorem(id: str, *, bibtex: Literal[False] = False, run: Literal[False] = False) -> Entry: ...
+@overload
+def theorem(id: None = None, *, bibtex: Literal[False] = False, run: Literal[False] = False) -> list[Entry]: ...
+@overload
+def theorem(id: str | None = None, *, bibtex: Literal[True], run: Literal[False] = False) -> str: ...
+@overload
+def theorem(id: str | None = None, *, bibtex: bool = False, run: Literal[True]) -> list[Step]: ...
+def theorem(id: str | None = None, *, bibtex: bool = False, run: bool = False) -> Any:  # noqa: A002
     """The theorems that the guarantees rest on: statements, assumptions, sources.
 
     **Arguments:**
 
     - `id`: of one theorem, or its last part (default: all of them).
     - `bibtex`: the sources as BibTeX entries instead.
+    - `run`: execute the example of the theorem and return its steps, each with `asked`, `answer` and `as_written`.
 
     >>> import certiformer
     >>> entry = certiformer.theorem("voronoi_second_order")
     >>> entry.record.id, entry.status, list(entry.sections)[0]
     ('axioms.voronoi_second_order', 'checked', 'Statement')
+    >>> certiformer.theorem("hardmax_not_contextual", run=True)[1].answer
+    'True'
     """
     from certiformer.theorem import all_theorems, find
     from certiformer.theorem import bibtex as entry_of
 
+    if run:
+        if id is None or bibtex:
+            raise BadInput("--run executes the example of one theorem: name it, and leave --bibtex away")
+        from certiformer.theorem.experiment import run_experiment
+
+        return run_experiment(find(id))
     entries = [find(id)] if id else all_theorems()
     if bibtex:
         keys = dict.fromkeys(key for entry in entries for key in entry.record.citations)

@@ -7,6 +7,7 @@ An artifact holds the bytes of its files, which is what its certificate speaks o
 from __future__ import annotations
 
 import html
+import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,7 +17,7 @@ from certiformer.arguments import in_python
 from certiformer.artifact.folder import write_folder
 from certiformer.errors import BadInput
 from certiformer.kernel.certificate import Certificate, Outcome, rules_used
-from certiformer.kernel.files import CERTIFICATE, CONFIG, MODEL, parse_json
+from certiformer.kernel.files import CERTIFICATE, CONFIG, MODEL, digest, parse_json
 from certiformer.report.wording import rests_on
 
 if TYPE_CHECKING:
@@ -266,6 +267,27 @@ class Artifact:
         """Print what is claimed, what became of it, and what is not claimed: the lines of `certiformer show`."""
         for label, text in self.lines():
             print(f"{label:<10} {text}")
+
+    def latex(self) -> str:
+        """A paragraph for a paper: the claim, what became of it, and the hashes by which a reader recognises the files.
+
+        >>> import certiformer
+        >>> print(certiformer.compile("reverse", length=3).latex())
+        Certified, by certiformer ...: For every input of 1 to 3 tokens of a vocabulary of 3 ...
+        SHA-256 of the weights: \\texttt{...}, of the certificate: \\texttt{...}.
+        ...
+        """
+        from certiformer.report.rates_tables import latex
+
+        certificate, version = self.certificate, self.certificate.versions.get("certiformer", "")
+        word = self.word[:1].upper() + self.word[1:]
+        reason = f" ({certificate.reason})" if certificate.reason and not self.certified else ""
+        said = latex(f"{word}{reason}, by certiformer {version}".rstrip())
+        hashed = [("the weights", self.files.get(MODEL)), ("the certificate", certificate.to_bytes())]
+        groups = [(name, r"\allowbreak ".join(textwrap.wrap(digest(data), 16))) for name, data in hashed if data]
+        seals = ", ".join(f"of {name}: \\texttt{{{seal}}}" for name, seal in groups)
+        paragraph = [f"{said}: {latex(self.claim)}", f"SHA-256 {seals}."]
+        return "\n".join([*paragraph, *(latex(sentence) for sentence in self.subject.not_claimed)])
 
     def page(self) -> str:
         """A page of its own with pictures, as HTML; empty for the kinds that have none."""

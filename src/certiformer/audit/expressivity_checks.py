@@ -15,6 +15,8 @@ from certiformer.audit.architecture import INSIDE, SHOWN, architecture, length_o
 from certiformer.audit.form import Checkpoint, Coverage
 from certiformer.audit.limits import FEW_BITS, SHARPNESS, few_bits, sharpness
 from certiformer.audit.measure import Measurements
+from certiformer.audit.universality_checks import IDS as UNIVERSALITY
+from certiformer.audit.universality_checks import universality_checks
 from certiformer.audit.verdict import Given, Verdict
 from certiformer.expressivity.permutation_equivariance import is_equivariant
 from certiformer.expressivity.relative_bias_not_universal import equal_tokens_stay_equal, spread_bound
@@ -24,12 +26,13 @@ EQUIVARIANCE, RELATIVE = "expressivity.permutation_equivariance", "expressivity.
 SPARSE, CONTEXTUAL = "expressivity.sparse_attention", "expressivity.softmax_contextual"
 ONE_BLOCK, HARD = "axioms.korovkin_ridges", "expressivity.selective_shifts"
 # The order in which they are printed.
-IDS = (EQUIVARIANCE, RELATIVE, SPARSE, ONE_BLOCK, CONTEXTUAL, HARD, SHARPNESS, FEW_BITS)
+IDS = (*UNIVERSALITY, EQUIVARIANCE, RELATIVE, SPARSE, ONE_BLOCK, CONTEXTUAL, HARD, SHARPNESS, FEW_BITS)
 
 
 def expressivity(checkpoint: Checkpoint, figures: Measurements, coverage: Coverage, given: Given) -> Iterator[Verdict]:
     """The verdicts, in the order of `IDS`."""
     tokens = length_of(checkpoint, given.length)
+    yield from universality_checks(checkpoint, tokens)
     yield from _symmetries(checkpoint, tokens)
     yield _sparse(checkpoint, tokens)
     yield _existence(

@@ -166,9 +166,11 @@ def summary(audit: Audit) -> list[str]:
         read = f"Some entries are not finite, so that no theorem is asked. {read}"
     groups = {
         "hold": "holds", "hold but say nothing new here (vacuous)": "vacuous", "need what no file says": "holds-if",
-        "do not apply": "does-not-apply",
+        "are false here": "false", "are open": "open", "do not apply": "does-not-apply",
     }  # fmt: skip
-    counts = [f"{_count(audit, verdict)} {text}" for text, verdict in groups.items()]
+    rare = ("false", "open")  # said only where there are any
+    counted = {text: _count(audit, verdict) for text, verdict in groups.items()}
+    counts = [f"{count} {text}" for text, count in counted.items() if count or groups[text] not in rare]
     theorems = f"Of {len(audit.verdicts)} theorems {', '.join(counts)}."
     return [read, theorems, _what_stands_out(audit)]
 

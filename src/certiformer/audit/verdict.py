@@ -4,6 +4,8 @@
 |---|---|
 | `holds` | every assumption was found in the files; the number is a fact about this model |
 | `holds-if` | it needs what no file says: `needs` lists it |
+| `false` | what is asked fails for every choice of weights, by the theorem that the sentence names |
+| `open` | neither proved nor refuted for such a model; the sentence says what is in the way |
 | `does-not-apply` | an assumption fails, and the sentence names it |
 | `vacuous` | it holds, and says no more than was known before: the number is not below the trivial one |
 """
@@ -12,7 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-VERDICTS = ("holds", "holds-if", "does-not-apply", "vacuous")
+VERDICTS = ("holds", "false", "holds-if", "open", "does-not-apply", "vacuous")
 
 
 @dataclass(frozen=True)

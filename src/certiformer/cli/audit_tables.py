@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from certiformer.audit.measure import LayerFigures
 
 # What says something comes first.
-TONES = {"holds": "green", "vacuous": "red", "holds-if": "yellow", "does-not-apply": "dim"}
+TONES = {
+    "holds": "green", "false": "red", "vacuous": "red", "holds-if": "yellow", "open": "yellow", "does-not-apply": "dim",
+}  # fmt: skip
 SAYING = [verdict for verdict in TONES if verdict != "does-not-apply"]
 SENTENCES = "what it says"  # the heading of the column that is wrapped
 LAYERS = 12  # rows of the table of layers: the first ones, then only a count

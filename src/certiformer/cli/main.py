@@ -53,11 +53,12 @@ start here:
   certiformer run runs/reverse "a b c"                              # tokens in, tokens out
   certiformer audit model.safetensors --heads 12                    # what theorems say about a trained checkpoint
   certiformer rates jackson                                         # how fast the error falls with the size
+  certiformer completion bash                                       # lets your shell complete verbs and flags (or zsh)
   python -m certiformer                                             # a short demonstration"""
 
 # What a verb works on beside its usual thing; each has a module of its own.
 KINDS = {"compile": ("machine", "automaton", "circuit", "incontext"), "rates": ("pod", "show")}
-UNLISTED = ("demo",)  # what `python -m certiformer` runs
+UNLISTED = ("completion", "demo")  # the script for a shell; what `python -m certiformer` runs
 BUG_CODE, CLOSED_PIPE_CODE = 70, 141
 
 

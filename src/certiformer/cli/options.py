@@ -19,6 +19,8 @@ from certiformer.cli.config_file import peek, read_config
 from certiformer.cli.terminal import LONGEST_SENTENCE, Terminal
 from certiformer.errors import BadInput
 
+FLAG_STYLE = (tyro.conf.FlagCreatePairsOff, tyro.conf.HelptextFromCommentsOff)
+
 Flag = Annotated[bool, arg(help_behavior_hint="")]
 """A switch that is off unless it is given."""
 
@@ -50,7 +52,7 @@ def parse(module: Any, verb: str, arguments: Sequence[str], terminal: Terminal) 
                 prog=f"certiformer {verb}",
                 description=module.SUMMARY,
                 default=default,
-                config=(tyro.conf.FlagCreatePairsOff, tyro.conf.HelptextFromCommentsOff),
+                config=FLAG_STYLE,
             )
     except SystemExit as stop:
         if stop.code:

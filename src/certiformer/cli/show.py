@@ -23,6 +23,7 @@ SUMMARY = "Say what a run folder claims, in one sentence, and what it does not c
 EXAMPLES = """
   certiformer show runs/sines            # claim, bracket, sizes, rules, what is not claimed
   certiformer show runs/sines --open     # also open the report with its pictures
+  certiformer show runs/sines --latex    # the claim as a paragraph for a paper, with the hashes of the files
   certiformer show runs/sines --json     # for a script
 
 exit codes: 0 done, 2 not a run folder
@@ -38,6 +39,8 @@ class Options:
     """the run folder"""
     open: Flag = False
     """draw the report from the files of the folder and open it in the browser"""
+    latex: Flag = False
+    """print the claim as a paragraph of LaTeX, with the hashes of the files"""
     json: Flag = False
     """print one JSON object"""
     quiet: Flag = False
@@ -67,7 +70,9 @@ def _shown(options: Options, terminal: Terminal) -> int:
         page = str(_opened(artifact, terminal))
     facts = {**artifact.summary(), "checked": False, "report": page, "directory": options.directory}
     if terminal.json:
-        terminal.emit(facts)
+        terminal.emit({**facts, **({"latex": artifact.latex()} if options.latex else {})})
+    elif options.latex:
+        terminal.page(artifact.latex())
     elif options.quiet:
         terminal.say(facts["sentence"])
     else:

@@ -20,8 +20,9 @@ EXAMPLES = """
   certiformer theorem voronoi_second_order             # one in full
   certiformer theorem voronoi_second_order --bibtex    # its sources for your paper
   certiformer theorem --bibtex > sources.bib           # the sources of all
+  certiformer theorem hardmax_not_contextual --run     # its experiment, executed here: what is asked, what is found
 
-exit codes: 0 done, 2 no such theorem
+exit codes: 0 done, 1 the experiment found something else than its page shows, 2 no such theorem, or none to run
 """
 
 
@@ -33,6 +34,8 @@ class Options:
     """a theorem's id, or its last part (default: list them all)"""
     bibtex: Flag = False
     """print the sources as BibTeX entries"""
+    run: Flag = False
+    """execute the example of the theorem and print what is found"""
     json: Flag = False
     """print one JSON object"""
 
@@ -40,6 +43,9 @@ class Options:
 def run(options: Options, terminal: Terminal) -> int:
     """Print what was asked for; returns the exit code."""
     from certiformer.theorem import all_theorems, find
+
+    if options.run:
+        return _run(options, terminal)
 
     entries = [find(options.id)] if options.id else all_theorems()
     if options.bibtex:
@@ -52,6 +58,28 @@ def run(options: Options, terminal: Terminal) -> int:
     else:
         _print_all(entries, terminal)
     return 0
+
+
+def _run(options: Options, terminal: Terminal) -> int:
+    """Execute the experiment of one theorem."""
+    from certiformer.api.studies import theorem
+    from certiformer.theorem import find
+
+    steps = theorem(options.id, bibtex=options.bibtex, run=True)
+    as_written = all(step.as_written for step in steps)
+    if terminal.json:
+        steps_told = [{"asked": step.asked, "found": step.answer, "as_written": step.as_written} for step in steps]
+        terminal.emit({"id": find(str(options.id)).record.id, "as_written": as_written, "steps": steps_told})
+        return 0 if as_written else 1
+    terminal.say(find(str(options.id)).record.title, "strong")
+    for step in steps:
+        first, *more = step.asked.split("\n")
+        terminal.page("\n".join([f">>> {first}", *(f"... {line}" for line in more)]))
+        if step.answer:
+            terminal.page(step.answer)
+        if not step.as_written:
+            terminal.say("(its page shows something else)", "strong")
+    return 0 if as_written else 1
 
 
 def _bibtex(entries: list[Entry], terminal: Terminal) -> None:

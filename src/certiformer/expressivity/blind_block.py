@@ -28,7 +28,7 @@ n.
 Source
 ------
 peng2024 (Peng, Narayanan and Papadimitriou) for (a), sanford2024 for the use of communication; the lemma is proved
-here.
+here. sanford2024b and chen2024 are cited for several layers only.
 
 Differs from the source in
 --------------------------
@@ -54,8 +54,9 @@ y)) - relu(n (G - y)), and sum_y ([G >= y] - [G >= y + 1]) f(y) = f(G). QED.
 
 Assumptions
 -----------
-- first-layer: **trusted** nothing has mixed the tokens before. - precision: **trusted** what a head keeps of a block
-  are d + 1 numbers of p bits. Numbers of unlimited precision escape.
+- first-layer: **trusted** nothing has mixed the tokens before.
+- precision: **trusted** what a head keeps of a block are d + 1 numbers of p bits. Numbers of unlimited precision
+  escape.
 
 Certified
 ---------

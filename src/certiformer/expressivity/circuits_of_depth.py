@@ -8,8 +8,9 @@ Statement
 Let C(n, d) be the functions of n >= 1 bits that circuits of depth d >= 1 compute, with gates of at most two operands.
 
 (a) Each is computed by T = min(2^d - 1, S(n)) such gates, S(1) = 1 and S(n) = 2^n - 3 for n >= 2. The decoder of
-`axioms.chain_of_thought_circuit` for them has two heads, 8 hidden units, width 3 B + 8 with B = ceil(log2(n + T + 1)),
-and at most 3 B (n + T + 1) + 4 T + 4 B + 49 nonzero weights, of which T (4 + 2 B) depend on the function.
+`compiler.circuits.chain_of_thought_circuit` for them has two heads, 8 hidden units, width 3 B + 8 with
+B = ceil(log2(n + T + 1)), and at most 3 B (n + T + 1) + 4 T + 4 B + 49 nonzero weights,
+of which T (4 + 2 B) depend on the function.
 
 (b) |C(n, d)| <= 2^K with K = min(2^n, 4 (2^d - 1) + 2^d log2 n).
 
@@ -90,7 +91,7 @@ THEOREM = {
     "sources": ("classical", "li2024"),
     "verb": "size",
     "assumptions": (("fan-in", "Gates have at most two operands.", "checked"),),
-    "uses": ("axioms.chain_of_thought_circuit",),
+    "uses": ("compiler.circuits.chain_of_thought_circuit",),
 }
 
 LISTED = 512  # products up to which their sets are counted exactly

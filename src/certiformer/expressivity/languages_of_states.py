@@ -8,9 +8,9 @@ Statement
 Let R be the languages of words of up to T symbols out of a that complete deterministic automata with at most k states
 accept.
 
-(a) For each there is a block of the form of `axioms.looped_automaton`, applied T times, with one head, 2 k (a + 1) hidden
-units and at most a k (2 a + 6) + 9 k + a + 2 + 2 B (T + 2) nonzero weights, B = max(1, ceil(log2(T + 1))), of which
-2 a k outgoing weights of its units and k of the answer depend on the language.
+(a) For each there is a block of the form of `compiler.automata.looped_automaton`, applied T times, with one head,
+2 k (a + 1) hidden units and at most a k (2 a + 6) + 9 k + a + 2 + 2 B (T + 2) nonzero weights, where
+B = max(1, ceil(log2(T + 1))), of which 2 a k outgoing weights of its units and k of the answer depend on the language.
 
 (b) |R| <= sum_{m=1}^{k} m^(a m) 2^m / (m - 1)!.
 
@@ -81,7 +81,7 @@ THEOREM = {
     "sources": ("classical",),
     "verb": "size",
     "assumptions": (("complete", "Automata are complete and deterministic.", "checked"),),
-    "uses": ("axioms.looped_automaton",),
+    "uses": ("compiler.automata.looped_automaton",),
 }
 
 

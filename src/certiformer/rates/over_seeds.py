@@ -1,4 +1,4 @@
-"""Figures over a few independent runs: errors by seed for slopes, and means with Student's interval for the rest."""
+"""Figures over a few independent runs: errors by seed for slopes, and means with Student's or a bootstrap interval."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from scipy import stats
 
 from certiformer.sweep.job import Row
 
+RESAMPLES = 2000
 Table = list[list[float]]
 
 
@@ -49,6 +50,37 @@ def mean_interval(values: Sequence[float], level: float = 0.95) -> tuple[float, 
         return mean, None
     half = float(stats.t.ppf((1 + level) / 2, len(numbers) - 1) * numbers.std(ddof=1) / np.sqrt(len(numbers)))
     return mean, (mean - half, mean + half)
+
+
+def bootstrap_mean(values: Sequence[float], level: float = 0.95, seed: int = 0) -> tuple[float, tuple[float, float]]:
+    """The mean and its bootstrap interval (percentiles), widened by sqrt(n / (n - 1)) as those of slopes are.
+
+    It suits shares, which are no normal numbers: equal values have a point as interval.
+
+    >>> bootstrap_mean([0.25, 0.25, 0.25])
+    (0.25, (0.25, 0.25))
+    """
+    numbers = np.asarray(values, np.float64)
+    mean = float(numbers.mean())
+    if len(numbers) < 2 or np.ptp(numbers) == 0:
+        return mean, (mean, mean)
+    # The generator is made here, so that the same numbers always give the same interval.
+    drawn = np.random.default_rng(seed).integers(len(numbers), size=(RESAMPLES, len(numbers)))
+    means = mean + np.sqrt(len(numbers) / (len(numbers) - 1)) * (numbers[drawn].mean(axis=1) - mean)
+    low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2])
+    return mean, (float(low), float(high))
+
+
+def share_in_words(values: Sequence[float]) -> str:
+    """Mean and bootstrap interval of shares, in percent and inside 0 to 100.
+
+    >>> share_in_words([0.5, 0.5]), share_in_words([])
+    ('50.0 [50.0, 50.0]', 'not measured')
+    """
+    if not values:
+        return "not measured"
+    mean, (low, high) = bootstrap_mean(values)
+    return f"{100 * mean:.1f} [{100 * max(low, 0.0):.1f}, {100 * min(high, 1.0):.1f}]"
 
 
 def in_words(values: Sequence[float]) -> str:

@@ -14,7 +14,7 @@ from certiformer.report.numbers import short
 from certiformer.report.style import CSS
 
 _POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
-_ORDER = ("holds", "vacuous", "holds-if", "does-not-apply")
+_ORDER = ("holds", "false", "vacuous", "holds-if", "open", "does-not-apply")
 _QK, _VO = "|W_Q^T W_K| / √e", "|W_O W_V|"
 _FACTS = (
     ("parameters", "parameters"),

@@ -39,7 +39,7 @@ class Circuits(Kind):
             layers=1,
             units=8,
             tokens=self.inputs + gates + 1,
-            theorems=("axioms.chain_of_thought_circuit", theorem.THEOREM["id"]),
+            theorems=("compiler.circuits.chain_of_thought_circuit", theorem.THEOREM["id"]),
             command="certiformer compile circuit FILE.toml",
             buildable=gates <= BUILDABLE,
         )

@@ -42,7 +42,7 @@ class Languages(Kind):
             layers=1,
             units=units,
             tokens=self.length + 1,
-            theorems=("axioms.looped_automaton", theorem.THEOREM["id"]),
+            theorems=("compiler.automata.looped_automaton", theorem.THEOREM["id"]),
             command=f"certiformer compile automaton FILE.toml --length {self.length}",
             buildable=width * units <= BUILDABLE,
         )

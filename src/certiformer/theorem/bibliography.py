@@ -416,6 +416,14 @@ Alexander and Zhmoginov, Andrey and Vladymyrov, Max",
         "year": "2020",
         **_arxiv("2002.12920"),
     },
+    "yang2018": {
+        "type": "inproceedings",
+        "author": "Yang, Zhilin and Dai, Zihang and Salakhutdinov, Ruslan and Cohen, William W.",
+        "title": "Breaking the Softmax Bottleneck: A High-Rank RNN Language Model",
+        "booktitle": "International Conference on Learning Representations",
+        "year": "2018",
+        **_arxiv("1711.03953"),
+    },
     "yau2024": {
         "type": "misc",
         "author": "Yau, Morris and Akyürek, Ekin and Mao, Jiayuan and Tenenbaum, Joshua B. and Jegelka, Stefanie and \

@@ -16,6 +16,7 @@ STUDIES = {
     "width": "how does the error fall with the width of the feed-forward layers?",
     "heads": "what does one more head buy?",
     "depth": "is a deeper transformer better than a wider one of the same size?",
+    "composition": "what does depth buy against width for targets that need composition?",
     "layernorm": "do residual connections and LayerNorm change the rate?",
     "ordering": "what does the order of the tokens cost, and who pays for it?",
     "mixing": "where does a transformer lose against a recurrent network, and where does it win?",

@@ -1,0 +1,82 @@
+"""Universality of small checkpoints of four families as the audit says it, with numbers and negative controls."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from audit.checkpoints import WORDS, bert_tensors, write_bert, write_llama
+from certiformer.audit import audit
+from certiformer.audit.form import Checkpoint
+from certiformer.audit.read import read_checkpoint
+from certiformer.audit.universality_checks import IDS, universality_checks
+from certiformer.model import Attention, Block, Config, FeedForward, Heads, Input, Norm, Readout, Transformer, save
+
+
+def verdicts(checkpoint: Checkpoint, tokens: int | None = 12) -> dict:
+    answers = {each.id.rpartition(".")[2]: each for each in universality_checks(checkpoint, tokens)}
+    assert [f"expressivity.{name}" for name in answers] == list(IDS)
+    return answers
+
+
+@pytest.fixture(scope="module")
+def bert(tmp_path_factory) -> Checkpoint:
+    return read_checkpoint(write_bert(tmp_path_factory.mktemp("bert")))[0]
+
+
+def test_bert_without_a_head_is_false_and_with_one_holds(bert):
+    bare = verdicts(bert)
+    assert bare["words_in_normed_blocks"].verdict == "false" and bare["normed_outputs"].verdict == "holds"
+    assert bare["words_in_normed_blocks"].details["because"] == "expressivity.normed_outputs"
+    assert bare["score_rank"].verdict == "does-not-apply"
+    tied = verdicts(replace(bert, head_tied=True))
+    assert tied["words_in_normed_blocks"].verdict == "holds" and tied["normed_outputs"].verdict == "does-not-apply"
+    assert f"{2 * (WORDS + 8):,}" in tied["words_in_normed_blocks"].sentence
+    # 32 items of 40, rank 16: the root of a half.
+    assert tied["score_rank"].value == pytest.approx(0.5**0.5) and tied["score_rank"].value <= 0.5**0.5
+
+
+def test_llama_depends_on_its_start_token(tmp_path):
+    folder = write_llama(tmp_path, layers=2)
+    answers = {each.id: each for each in audit(folder).verdicts}
+    said = answers["expressivity.words_in_normed_blocks"]
+    assert said.verdict == "holds-if" and said.value == 63 / 128
+    for start, verdict in ((True, "holds"), (False, "false")):
+        again = {each.id: each for each in audit(folder, start_token=start).verdicts}
+        assert again["expressivity.words_in_normed_blocks"].verdict == verdict
+    shallow = read_checkpoint(write_llama(tmp_path / "one"))[0]
+    assert "needs 2" in verdicts(shallow)["words_in_normed_blocks"].sentence
+
+
+def test_a_wide_table_lifts_the_limit_of_ranks(bert):
+    wide = replace(bert, head_tied=True, width=64)
+    assert verdicts(wide)["score_rank"].verdict == "does-not-apply"
+
+
+def test_our_own_models(tmp_path):
+    norm = Norm("pre")
+    block = Block(Attention((Heads(2, 4, 4),)), FeedForward(8, "gelu"), norm)
+    vectors = Config(Input("continuous", 5, width=1), 8, 1, Readout("all"), blocks=(block,))
+    words = Config(Input("ids", 5, vocabulary=3), 8, 2, Readout("all"), blocks=(block,))
+    causal = replace(block, attention=Attention((Heads(2, 4, 4),), mask="causal"))
+    for name, config, verdict in (
+        ("vectors", vectors, "open"),
+        ("words", words, "false"),
+        ("causal", replace(words, blocks=(causal, causal)), "false"),
+        ("registers", replace(words, blocks=(causal, causal), registers=1), "open"),
+    ):
+        save(Transformer.random(config, seed=0), tmp_path / name)
+        answer = next(iter(universality_checks(read_checkpoint(tmp_path / name)[0], 5)))
+        assert answer.verdict == verdict, name
+
+
+def test_unknown_places_of_norms_are_asked_for(bert):
+    answer = verdicts(replace(bert, norm_place=None, head_tied=True))["words_in_normed_blocks"]
+    assert answer.verdict == "holds-if" and "--norm-first" in answer.needs[0]
+
+
+def test_a_checkpoint_that_is_not_finite_gets_no_verdict(tmp_path):
+    tensors = bert_tensors()
+    tensors["encoder.layer.0.output.dense.bias"][0] = float("nan")
+    assert {each.verdict for each in audit(write_bert(tmp_path, tensors)).verdicts} == {"does-not-apply"}
