@@ -35,6 +35,7 @@ ONLY_ARGUMENTS = {
     "compile": {"certified", "name", "progress", "seen"},
     "check": {"progress"},
     "audit": {"progress"},
+    "explore": {"say"},
     "rates": {"progress", "options"},
 }
 # What a verb calls the thing that it is about; in Python it may also be an object.
@@ -120,7 +121,13 @@ def test_dir_lists_exactly_what_is_public():
 
 def test_every_public_function_says_what_its_arguments_are_and_shows_an_example():
     for verb in functions():
-        name = {"audit": "api.auditing", "export": "api.exporting", "rates": "api.studies", "theorem": "api.studies"}
+        name = {
+            "audit": "api.auditing",
+            "explore": "explore.serving",
+            "export": "api.exporting",
+            "rates": "api.studies",
+            "theorem": "api.studies",
+        }
         home = name.get(verb)
         function = getattr(import_module(f"certiformer.{home}"), verb) if home else getattr(certiformer, verb)
         text = inspect.getdoc(function)

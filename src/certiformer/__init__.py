@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from certiformer.artifact import Artifact as Artifact
     from certiformer.curves import Curve as Curve
     from certiformer.curves import curve as curve
+    from certiformer.explore.serving import explore as explore
     from certiformer.kernel.certificate import Certificate as Certificate
     from certiformer.kernel.certificate import Outcome as Outcome
     from certiformer.kernel.check import Verdict as Verdict
@@ -71,7 +72,7 @@ _OTHERS = {
     "__version__": "_version",
 }
 # Packages; all but `rasp` can be called as the verb of their name.
-_PACKAGES = ("audit", "export", "rasp", "rates", "theorem", "train")
+_PACKAGES = ("audit", "explore", "export", "rasp", "rates", "theorem", "train")
 
 __all__ = [
     "Artifact",
@@ -91,6 +92,7 @@ __all__ = [
     "compile_incontext",
     "compile_machine",
     "curve",
+    "explore",
     "export",
     "from_torch",
     "load",

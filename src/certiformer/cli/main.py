@@ -35,6 +35,7 @@ VERBS = {
     "export": "hand the transformer to ONNX, PyTorch or Hugging Face",
     "size": "how large a transformer for a class of functions must be, and how large suffices",
     "theorem": "the theorems behind it all: statements, assumptions, sources",
+    "explore": "a page where the theorems happen, and reports one can touch",
     "rates": "measure how fast errors fall: studies with slopes, intervals and pictures",
     "bench": "repeat the figures we claim, on this machine",
 }
