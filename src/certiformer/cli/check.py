@@ -162,10 +162,11 @@ def run(options: Options, terminal: Terminal) -> int:
 
 def _subject(directory: str) -> str | None:
     """The file that the certificate is about, or None where that cannot be said and the folder was refused."""
-    from certiformer.kernel.certificate import read_certificate
+    from certiformer.kernel.certificate import certificate_in
+    from certiformer.kernel.files import read_files
 
     try:
-        return read_certificate(directory).subject
+        return certificate_in(read_files(directory)).subject
     except BadInput:
         return None
 

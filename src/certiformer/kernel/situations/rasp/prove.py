@@ -26,7 +26,7 @@ from certiformer.kernel.situations.rasp.identities import verify_identities
 from certiformer.kernel.situations.rasp.readout import Decoding
 from certiformer.kernel.situations.rasp.variables import Variables
 from certiformer.kernel.situations.rasp.walk import Walk
-from certiformer.kernel.situations.walk import Weights
+from certiformer.kernel.situations.walk import Weights, require_form
 from certiformer.kernel.weights import Tensor
 
 
@@ -151,23 +151,10 @@ def _passes(
     return found
 
 
-_ATTENTION = {"kind": "softmax", "score_bias": "none", "residual": True}
-
-
 def _require_form(config: dict[str, Any], program: Program) -> None:
     read = config["input"]
     if (read["kind"], read["tokens"], read.get("vocabulary")) != ("ids", program.length, len(program.vocab)):
         raise Refused("the transformer does not read the tokens of the program, one id for each of its vocabulary")
-    if (config["registers"], config["loops"]) != (1, 1):
-        raise Refused("a compiled transformer has one register, the beginning of the sequence, and one loop")
-    if (config["code"]["kind"], config["readout"]["kind"]) != ("table", "all"):
-        raise Refused("a compiled transformer has a table of position codes and reads out every position")
-    for b, block in enumerate(config["blocks"]):
-        attention, ffn = block["attention"], block["ffn"]
-        if block["norm"] is not None or (ffn and (ffn["kind"], ffn["residual"]) != ("relu", True)):
-            raise Refused(f"block {b} has a norm, or a feed-forward part that is not relu with a residual")
-        if attention and (any(attention[k] != x for k, x in _ATTENTION.items()) or attention["mask"] == "table"):
-            raise Refused(f"the attention of block {b} is not plain softmax with a residual")
-        for group in attention["heads"] if attention else ():
-            if attention["scale"] != "unit" and group["key"] not in (4**i for i in range(16)):
-                raise Refused(f"the scores of block {b} are divided by a root that is no power of two")
+    if config["loops"] != 1:
+        raise Refused("a compiled transformer has one loop")
+    require_form(config, 1)
