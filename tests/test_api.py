@@ -37,6 +37,9 @@ ONLY_ARGUMENTS = {
     "audit": {"progress"},
     "explore": {"say"},
     "rates": {"progress", "options"},
+    "recommend_fit": {"progress"},
+    "recommend_evaluate": {"progress"},
+    "recommend_guarantee": {"progress"},
 }
 # What a verb calls the thing that it is about; in Python it may also be an object.
 FIRST = {"check": "artifact", "run": "artifact", "show": "artifact", "export": "source"}
@@ -49,9 +52,9 @@ def command_module(verb: str) -> str:
 
 
 def functions() -> list[str]:
-    """The verbs with a function: `bench` measures this machine from a checkout and has none."""
-    kinds = [f"{verb}_{kind}" for verb in ("compile",) for kind in KINDS[verb]]
-    return [verb for verb in (*VERBS, *kinds) if verb != "bench"]
+    """The verbs with a function: `bench` measures this machine from a checkout and has none, `recommend` lists its kinds."""
+    kinds = [f"{verb}_{kind}" for verb in ("compile", "recommend") for kind in KINDS[verb]]
+    return [verb for verb in (*VERBS, *kinds) if verb not in ("bench", "recommend")]
 
 
 def flags_of(verb: str) -> dict[str, Any]:

@@ -31,6 +31,11 @@ if TYPE_CHECKING:
     from certiformer.api.folders import load as load
     from certiformer.api.folders import run as run
     from certiformer.api.folders import show as show
+    from certiformer.api.recommending import recommend_card as recommend_card
+    from certiformer.api.recommending import recommend_evaluate as recommend_evaluate
+    from certiformer.api.recommending import recommend_fit as recommend_fit
+    from certiformer.api.recommending import recommend_guarantee as recommend_guarantee
+    from certiformer.api.recommending import recommend_top as recommend_top
     from certiformer.api.studies import rates as rates
     from certiformer.api.studies import size as size
     from certiformer.api.studies import theorem as theorem
@@ -58,6 +63,11 @@ _FUNCTIONS = {
     "from_torch": "model.from_torch",
     "load": "api.folders",
     "prove": "api.building",
+    "recommend_card": "api.recommending",
+    "recommend_evaluate": "api.recommending",
+    "recommend_fit": "api.recommending",
+    "recommend_guarantee": "api.recommending",
+    "recommend_top": "api.recommending",
     "run": "api.folders",
     "show": "api.folders",
     "size": "api.studies",
@@ -99,6 +109,11 @@ __all__ = [
     "prove",
     "rasp",
     "rates",
+    "recommend_card",
+    "recommend_evaluate",
+    "recommend_fit",
+    "recommend_guarantee",
+    "recommend_top",
     "run",
     "show",
     "size",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import warnings
@@ -55,6 +56,28 @@ def test_transformers_gives_the_interpreters_tokens(tmp_path, transformers, kind
             assert same_answers(this.read(row), this.answers(xs)), xs
             if this.labels.kind == "logits":
                 assert tokenizer.convert_ids_to_tokens(row.argmax(-1).tolist()) == this.answers(xs)
+
+
+@pytest.mark.parametrize("kind", ["gpt2", "llama", "phi3"])
+def test_transformer_lens_4_opens_the_folder(tmp_path, transformers, kind):
+    bridges = pytest.importorskip("transformer_lens.model_bridge", reason="there is no TransformerBridge here")
+    import torch
+
+    this = case("shift")
+    folder = this.export(kind, tmp_path / "out")
+    readme = (folder / "README.md").read_text(encoding="utf-8")
+    assert "TransformerBridge.boot_transformers(" in readme
+    model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype="auto")
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    boot = bridges.TransformerBridge.boot_transformers
+    bridge = boot(str(folder), hf_model=model, tokenizer=tokenizer, dtype=model.dtype)
+    for rows in batches(this).values():
+        ids = tokenizer([" ".join(map(str, xs)) for xs in rows], return_tensors="pt").input_ids
+        with torch.no_grad():
+            logits, cache = bridge.run_with_cache(ids)
+        assert "blocks.0.attn.hook_pattern" in cache
+        for xs, row in zip(rows, logits[:, 1:].double().numpy(), strict=True):
+            assert same_answers(this.read(row), this.answers(xs)), xs
 
 
 def test_transformers_needs_no_code_of_ours(tmp_path, transformers):
@@ -120,6 +143,24 @@ def test_transformer_lens_gives_the_interpreters_tokens(tmp_path, both_ways):
                 return names["model"](torch.tensor([[labels.start, *ids]]))[0, 1:].double().numpy()
 
         agree(program, labels, inputs, outputs_of)
+
+
+@pytest.mark.parametrize("kind", ["torch", "hf", "onnx"])
+def test_the_table_of_tokens_lies_beside_the_exported_model(tmp_path, both_ways, kind):
+    program, model, labels, inputs = both_ways
+    if kind == "onnx":
+        onnx = pytest.importorskip("onnx", reason='the library onnx is not installed: pip install "certiformer[onnx]"')
+        (path,) = write(model, kind, tmp_path / "out.onnx", {}, labels=labels)
+        table = json.loads({entry.key: entry.value for entry in onnx.load(path).metadata_props}["tokens"])
+    else:
+        write(model, kind, tmp_path / "out", {}, labels=labels)
+        table = json.loads((tmp_path / "out" / "tokens.json").read_text(encoding="utf-8"))
+    ids = {entry["value"]: entry["id"] for entry in table["inputs"]}
+    assert [entry["id"] for entry in table["outputs"]] == list(range(len(table["outputs"])))
+    for xs in inputs:
+        outputs = model.evaluate(np.array([[ids[x] for x in xs]])).reshape(len(xs), -1)
+        answers = [table["outputs"][place]["text"] for place in outputs.argmax(-1)]
+        assert answers == [str(x) for x in rasp.evaluate(program, xs)]
 
 
 def test_torch_gives_the_interpreters_tokens(both_ways):
