@@ -118,6 +118,8 @@ def _asked(program: str, n: int) -> slice:
 
 def _proved(program: str, request: dict[str, Any], n: int, largest: float) -> dict[str, Any]:
     """What a theorem says of this very head, as a text rounded outwards; nothing where none speaks of it."""
+    from fractions import Fraction
+
     from certiformer.kernel.balls import ball, decimal, working_precision
 
     working_precision()
@@ -138,12 +140,12 @@ def _proved(program: str, request: dict[str, Any], n: int, largest: float) -> di
     if program == "reversal":
         from certiformer.expressivity.reversal import error_bound
 
-        bound = decimal(error_bound(n, request["sharpness"], largest), up=True)
+        bound = decimal(error_bound(n, Fraction(request["sharpness"]), Fraction(largest)), up=True)
         text = "for all tokens of this size the error is at most"
         return {"theorem": "expressivity.reversal", "proved": bound, "says": text, "kind": "upper"}
     gap = min(_code_gap(difference) for difference in range(-n, n) if difference != 0)
-    leaked = (n - 1) * (-gap * ball(request["sharpness"]) / FREQUENCIES).exp()
-    bound = decimal(2 * ball(largest) * leaked / (1 + leaked), up=True)
+    leaked = (n - 1) * (-gap * ball(Fraction(request["sharpness"])) / FREQUENCIES).exp()
+    bound = decimal(2 * ball(Fraction(largest)) * leaked / (1 + leaked), up=True)
     text = "for all tokens of this size the error is at most"
     return {"theorem": "expressivity.softmax_temperature_limit", "proved": bound, "says": text, "kind": "upper"}
 

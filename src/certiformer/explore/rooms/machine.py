@@ -36,12 +36,12 @@ def _machine(request: dict[str, Any], folder: str | None) -> dict[str, Any]:
     from certiformer.compiler.machines.examples import INCREMENT, PALINDROME, busy_beaver
     from certiformer.compiler.machines.file import parse_machine, split_symbols
 
-    name = request["example"]
+    name, own = request["example"], request["text"]
     if name.startswith("beaver"):
         machine = busy_beaver(int(name.split()[1]))
     else:
-        known = {"increment": INCREMENT, "palindrome": PALINDROME}
-        machine = parse_machine(known.get(name, request["text"]))
+        known = {"increment": INCREMENT, "palindrome": PALINDROME, "own": own}
+        machine = parse_machine(known[name])
     artifact = certiformer.compile_machine(machine, tape=request["cells"], out=folder)
     compiled, word = artifact.subject, split_symbols(request["input"], machine)
     began = time.monotonic()
