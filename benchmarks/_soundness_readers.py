@@ -416,11 +416,15 @@ def small_readers(rng: random.Random) -> str:
             (b"", b"\x00", b"\x00\xff", b"\xff\xff", good + b"\xff", good[:-1], b"\x02\xff\xff", b"\xfe\xff\xff")
         )
         right = rng.random() < OFTEN
-        return refused(lambda: list(rules.leaves(good if right else bad, 2)), "" if right else f"the tree {list(bad)}")
+        return refused(
+            lambda: list(rules.subtrees(good if right else bad, 2, 0)), "" if right else f"the tree {list(bad)}"
+        )
     if kind == "deep tree":
         depth = rng.choice((60, 61, 61))
         tree = b"\x00" * depth + b"\xff" * (depth + 1)
-        return refused(lambda: list(rules.leaves(tree, 1)), "" if depth == 60 else "a tree that cuts an axis 61 times")
+        return refused(
+            lambda: list(rules.subtrees(tree, 1, 0)), "" if depth == 60 else "a tree that cuts an axis 61 times"
+        )
     bad = rng.choice(
         (
             b"{",

@@ -35,7 +35,11 @@ ONLY_ARGUMENTS = {
     "compile": {"certified", "name", "progress", "seen"},
     "check": {"progress"},
     "audit": {"progress"},
+    "explore": {"say"},
     "rates": {"progress", "options"},
+    "recommend_fit": {"progress"},
+    "recommend_evaluate": {"progress"},
+    "recommend_guarantee": {"progress"},
 }
 # What a verb calls the thing that it is about; in Python it may also be an object.
 FIRST = {"check": "artifact", "run": "artifact", "show": "artifact", "export": "source"}
@@ -48,9 +52,9 @@ def command_module(verb: str) -> str:
 
 
 def functions() -> list[str]:
-    """The verbs with a function: `bench` measures this machine from a checkout and has none."""
-    kinds = [f"{verb}_{kind}" for verb in ("compile",) for kind in KINDS[verb]]
-    return [verb for verb in (*VERBS, *kinds) if verb != "bench"]
+    """The verbs with a function: `bench` measures this machine from a checkout and has none, `recommend` lists its kinds."""
+    kinds = [f"{verb}_{kind}" for verb in ("compile", "recommend") for kind in KINDS[verb]]
+    return [verb for verb in (*VERBS, *kinds) if verb not in ("bench", "recommend")]
 
 
 def flags_of(verb: str) -> dict[str, Any]:
@@ -120,7 +124,13 @@ def test_dir_lists_exactly_what_is_public():
 
 def test_every_public_function_says_what_its_arguments_are_and_shows_an_example():
     for verb in functions():
-        name = {"audit": "api.auditing", "export": "api.exporting", "rates": "api.studies", "theorem": "api.studies"}
+        name = {
+            "audit": "api.auditing",
+            "explore": "explore.serving",
+            "export": "api.exporting",
+            "rates": "api.studies",
+            "theorem": "api.studies",
+        }
         home = name.get(verb)
         function = getattr(import_module(f"certiformer.{home}"), verb) if home else getattr(certiformer, verb)
         text = inspect.getdoc(function)

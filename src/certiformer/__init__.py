@@ -31,12 +31,18 @@ if TYPE_CHECKING:
     from certiformer.api.folders import load as load
     from certiformer.api.folders import run as run
     from certiformer.api.folders import show as show
+    from certiformer.api.recommending import recommend_card as recommend_card
+    from certiformer.api.recommending import recommend_evaluate as recommend_evaluate
+    from certiformer.api.recommending import recommend_fit as recommend_fit
+    from certiformer.api.recommending import recommend_guarantee as recommend_guarantee
+    from certiformer.api.recommending import recommend_top as recommend_top
     from certiformer.api.studies import rates as rates
     from certiformer.api.studies import size as size
     from certiformer.api.studies import theorem as theorem
     from certiformer.artifact import Artifact as Artifact
     from certiformer.curves import Curve as Curve
     from certiformer.curves import curve as curve
+    from certiformer.explore.serving import explore as explore
     from certiformer.kernel.certificate import Certificate as Certificate
     from certiformer.kernel.certificate import Outcome as Outcome
     from certiformer.kernel.check import Verdict as Verdict
@@ -57,6 +63,11 @@ _FUNCTIONS = {
     "from_torch": "model.from_torch",
     "load": "api.folders",
     "prove": "api.building",
+    "recommend_card": "api.recommending",
+    "recommend_evaluate": "api.recommending",
+    "recommend_fit": "api.recommending",
+    "recommend_guarantee": "api.recommending",
+    "recommend_top": "api.recommending",
     "run": "api.folders",
     "show": "api.folders",
     "size": "api.studies",
@@ -71,7 +82,7 @@ _OTHERS = {
     "__version__": "_version",
 }
 # Packages; all but `rasp` can be called as the verb of their name.
-_PACKAGES = ("audit", "export", "rasp", "rates", "theorem", "train")
+_PACKAGES = ("audit", "explore", "export", "rasp", "rates", "theorem", "train")
 
 __all__ = [
     "Artifact",
@@ -91,12 +102,18 @@ __all__ = [
     "compile_incontext",
     "compile_machine",
     "curve",
+    "explore",
     "export",
     "from_torch",
     "load",
     "prove",
     "rasp",
     "rates",
+    "recommend_card",
+    "recommend_evaluate",
+    "recommend_fit",
+    "recommend_guarantee",
+    "recommend_top",
     "run",
     "show",
     "size",

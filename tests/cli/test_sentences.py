@@ -20,6 +20,7 @@ import pytest
 import certiformer
 from certiformer import axioms
 from certiformer.compiler.machines.examples import INCREMENT
+from certiformer.kernel import situations
 from certiformer.kernel.certificate import STATEMENTS
 from certiformer.kernel.claim import FUNCTION as PROGRAM_FORMAT
 from certiformer.kernel.claim import TABLE as TABLE_FORMAT
@@ -255,7 +256,10 @@ def all_kinds() -> set[tuple[str, str]]:
 def test_every_kind_of_claim_is_in_the_catalogue():
     covered = set().union(*(case.covers for case in CASES.values())) | {("target", TEACHER_FORMAT)}
     assert covered == all_kinds()
-    modules = [import_module(f"{axioms.__name__}.{info.name}") for info in pkgutil.iter_modules(axioms.__path__)]
+    rooms = (axioms, situations)
+    modules = [
+        import_module(f"{room.__name__}.{info.name}") for room in rooms for info in pkgutil.iter_modules(room.__path__)
+    ]
     named = {name for kind, name in all_kinds() if kind == "rule"}
     assert {m.__name__.rpartition(".")[2] for m in modules if hasattr(m, "sentence")} == named
 

@@ -66,4 +66,4 @@ def test_a_cell_of_a_table_is_never_broken(capsys, monkeypatch, columns):
 def test_a_table_that_fits_stands_as_it_is_below_80_columns(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "60")
     Terminal().rows(("name", "error"), [("a", "0.5"), ("bcd", "12")])
-    assert [line.strip() for line in capsys.readouterr().out.splitlines()[::2]] == ["name   error", "a        0.5"]
+    assert [line.strip() for line in capsys.readouterr().out.splitlines()[::2]] == ["name  error", "a       0.5"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import warnings
@@ -120,6 +121,24 @@ def test_transformer_lens_gives_the_interpreters_tokens(tmp_path, both_ways):
                 return names["model"](torch.tensor([[labels.start, *ids]]))[0, 1:].double().numpy()
 
         agree(program, labels, inputs, outputs_of)
+
+
+@pytest.mark.parametrize("kind", ["torch", "hf", "onnx"])
+def test_the_table_of_tokens_lies_beside_the_exported_model(tmp_path, both_ways, kind):
+    program, model, labels, inputs = both_ways
+    if kind == "onnx":
+        onnx = pytest.importorskip("onnx", reason='the library onnx is not installed: pip install "certiformer[onnx]"')
+        (path,) = write(model, kind, tmp_path / "out.onnx", {}, labels=labels)
+        table = json.loads({entry.key: entry.value for entry in onnx.load(path).metadata_props}["tokens"])
+    else:
+        write(model, kind, tmp_path / "out", {}, labels=labels)
+        table = json.loads((tmp_path / "out" / "tokens.json").read_text(encoding="utf-8"))
+    ids = {entry["value"]: entry["id"] for entry in table["inputs"]}
+    assert [entry["id"] for entry in table["outputs"]] == list(range(len(table["outputs"])))
+    for xs in inputs:
+        outputs = model.evaluate(np.array([[ids[x] for x in xs]])).reshape(len(xs), -1)
+        answers = [table["outputs"][place]["text"] for place in outputs.argmax(-1)]
+        assert answers == [str(x) for x in rasp.evaluate(program, xs)]
 
 
 def test_torch_gives_the_interpreters_tokens(both_ways):

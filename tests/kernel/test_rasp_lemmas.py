@@ -9,6 +9,7 @@ from random import Random
 import pytest
 
 from certiformer.compiler.draft_to_circuit import lemmas_of
+from certiformer.kernel import Refused
 from certiformer.kernel.meanings.rasp import SELECTORS, NoValue, Program, identity, read_program
 from certiformer.kernel.situations.rasp import lemmas
 from certiformer.kernel.situations.rasp.closure import Span, proved_facts

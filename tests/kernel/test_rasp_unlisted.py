@@ -12,6 +12,7 @@ import pytest
 
 from certiformer.compiler.draft_to_circuit import lemmas_of
 from certiformer.compiler.driver import compile_program
+from certiformer.kernel import Refused
 from certiformer.kernel.files import canonical
 from certiformer.kernel.meanings.rasp import read_program
 from certiformer.kernel.situations.rasp import cases, heads, readout, state

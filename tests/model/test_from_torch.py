@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import runpy
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -54,10 +55,14 @@ def difference(module, model, tokens=3, width=2):
     return np.abs(model.evaluate(points) - wanted.reshape(40, -1).numpy()).max()
 
 
-@pytest.mark.parametrize("norm_first", [True, False])
-@pytest.mark.parametrize("activation", ["relu", "gelu"])
-@pytest.mark.parametrize("bias", [True, False])
-@pytest.mark.parametrize("final", [True, False])
+ENCODERS = list(product([True, False], ["relu", "gelu"], [True, False], [True, False]))
+USUAL = ((False, "relu", True, False), (True, "gelu", False, True))
+
+
+@pytest.mark.parametrize(
+    ("norm_first", "activation", "bias", "final"),
+    [pytest.param(*options, marks=[] if options in USUAL else pytest.mark.slow) for options in ENCODERS],
+)
 def test_the_numbers_are_those_of_torch(norm_first, activation, bias, final):
     module = Encoder(norm_first=norm_first, activation=activation, bias=bias, final=final)
     model = certiformer.from_torch(module)
@@ -65,7 +70,9 @@ def test_the_numbers_are_those_of_torch(norm_first, activation, bias, final):
     assert difference(module, model) < AGREEMENT
 
 
-@pytest.mark.parametrize("pool", ["all", "mean", "sum", "first", "last"])
+@pytest.mark.parametrize(
+    "pool", ["mean", "last", *(pytest.param(pool, marks=pytest.mark.slow) for pool in ("all", "sum", "first"))]
+)
 def test_the_read_out_is_found_by_running_the_module(pool):
     module = Encoder(pool, positions=False)
     model = certiformer.from_torch(module, tokens=3)
@@ -149,6 +156,7 @@ def test_the_module_is_left_as_it_was():
     assert all(torch.equal(before[name], tensor) for name, tensor in module.state_dict().items())
 
 
+@pytest.mark.slow
 def test_the_example_of_the_page_is_proved(tmp_path, monkeypatch):
     """docs/from-torch.md trains an encoder and proves it; here its program is run as it stands."""
     page = (Path(__file__).parents[2] / "docs" / "from-torch.md").read_text(encoding="utf-8")

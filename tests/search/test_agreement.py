@@ -60,6 +60,7 @@ def test_the_tree_of_an_overconfident_search_does_not_pass_as_it_is(prove, monke
     assert verdict.outcome == "refused" and "could only be bounded" in verdict.reason
 
 
+@pytest.mark.slow
 def test_no_leaf_is_proved_twice(prove, monkeypatch):
     say(monkeypatch, 0.4)
     seen = []
@@ -85,6 +86,7 @@ def test_a_false_claim_of_the_search_stays_undecided(prove, monkeypatch):
     assert "the checker refused" in run.certificate.reason
 
 
+@pytest.mark.slow
 def test_search_and_check_share_one_clock(prove, monkeypatch):
     honest, slow = rules.error_upper, 0.5
 

@@ -29,7 +29,9 @@ def test_auto_returns_the_smallest_proved_candidate():
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(name, marks=pytest.mark.slow if "temperatures" in name or name == "voronoi" else ())
+        pytest.param(
+            name, marks=pytest.mark.slow if "temperatures" in name or name in ("voronoi", "sigmoid-heads") else ()
+        )
         for name in AUTO
         if name != "gather"
     ],
@@ -75,6 +77,7 @@ def test_a_small_candidate_that_is_wrong_is_not_taken(monkeypatch):
     assert first["method"] == "fit" and first["outcome"] in ("refuted", "undecided")
 
 
+@pytest.mark.slow
 def test_a_fit_that_fails_brings_in_what_was_left_for_later(monkeypatch):
     from dataclasses import replace
 
@@ -89,6 +92,7 @@ def test_a_fit_that_fails_brings_in_what_was_left_for_later(monkeypatch):
     assert [row["method"] for row in run.candidates[:2]] == ["fit", "ridge"]
 
 
+@pytest.mark.slow
 def test_objectives():
     few_heads = build("sin(x1)+sin(x2)", on="[0, 2*pi]^2", eps="0.2", objective="heads", fit_seconds=5)
     assert few_heads.certified
@@ -98,13 +102,23 @@ def test_objectives():
     assert fast.certified and "fit" not in [row["method"] for row in fast.candidates]
 
 
-@pytest.mark.parametrize(("formula", "on"), [("3*x1 - x2/7 + 2", "[-1,2]^2"), ("5/3", "[0,1]"), ("x1", "[0,1]")])
+@pytest.mark.parametrize(
+    ("formula", "on"),
+    [pytest.param("3*x1 - x2/7 + 2", "[-1,2]^2", marks=pytest.mark.slow), ("5/3", "[0,1]"), ("x1", "[0,1]")],
+)
 def test_affine_targets_are_proved_to_rounding(formula, on):
     run = build(formula, on=on, eps="0.1", fit_seconds=3)
     assert run.certified and run.upper < 1e-14
 
 
-@pytest.mark.parametrize("formula", ["max(x1, x2)", "abs(x1 - 2*x2) + min(x1, 0.25)", "max(min(2*x1, 1), 3*x1 - 2)"])
+@pytest.mark.parametrize(
+    "formula",
+    [
+        "max(x1, x2)",
+        pytest.param("abs(x1 - 2*x2) + min(x1, 0.25)", marks=pytest.mark.slow),
+        pytest.param("max(min(2*x1, 1), 3*x1 - 2)", marks=pytest.mark.slow),
+    ],
+)
 def test_piecewise_linear_targets_are_proved_to_rounding(formula):
     run = build(formula, on="[0,1]^2", eps="1e-6", method="ridge")
     assert run.certified and run.upper < 1e-12
@@ -118,6 +132,7 @@ def test_a_flat_region_costs_nothing():
     assert Size.of(run.model).units < 9 and (np.abs(knots) > 0.4).all()
 
 
+@pytest.mark.slow
 def test_an_epsilon_below_float64_is_undecided_with_the_reason():
     run = build("sin(x1)", on="[0,1]", eps="1e-19", fit_seconds=1)
     assert run.outcome.value == "undecided" and run.certificate.reason
@@ -129,7 +144,9 @@ def test_a_layout_that_the_method_cannot_use_is_a_mistake():
     assert build("x1*x2", on="[0,1]^2", eps="0.1", method="voronoi", layout="token").certified
 
 
-@pytest.mark.parametrize("layout", ["token", "sequence", "output-token"])
+@pytest.mark.parametrize(
+    "layout", ["output-token", *(pytest.param(other, marks=pytest.mark.slow) for other in ("token", "sequence"))]
+)
 def test_every_layout_can_be_built(layout):
     run = build("max(x1, x2)", on="[0,1]^2", eps="0.1", method="ridge", layout=layout)
     assert run.certified and run.upper < 1e-12

@@ -101,6 +101,7 @@ def test_malformed_teachers_are_refused(student, tmp_path, change):
     assert check(folder).outcome == "refused"
 
 
+@pytest.mark.slow
 def test_sequence_teachers_keep_their_tokens():
     run = build(teacher(readout="all"), on="[-1,1]^2", eps="0.3", fit_seconds=4)
     assert run.certified

@@ -17,6 +17,7 @@ from certiformer.compiler.incontext import Request, context_learner, describe
 from certiformer.compiler.incontext.compiled import ContextLearner
 from certiformer.compiler.incontext.logistic import polygon
 from certiformer.compiler.incontext.relu_steps import relu_points
+from certiformer.kernel import Refused
 from certiformer.kernel.balls import working_precision
 from certiformer.kernel.certificate import Certificate
 from certiformer.kernel.certificate import Theorem as Proof

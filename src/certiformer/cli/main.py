@@ -30,11 +30,13 @@ VERBS = {
     "prove": "bound the error of a transformer that you bring",
     "curve": "how the proved error of your function falls with the size, as a picture",
     "audit": "say which theorems hold for a trained checkpoint, with every constant",
+    "recommend": "a sequence recommender with guarantees: fit, evaluate, top, guarantee, card",
     "check": "ask the checker about a run folder",
     "show": "the claim of a run folder in one sentence, and what it does not say",
     "export": "hand the transformer to ONNX, PyTorch or Hugging Face",
     "size": "how large a transformer for a class of functions must be, and how large suffices",
     "theorem": "the theorems behind it all: statements, assumptions, sources",
+    "explore": "a page where the theorems happen, and reports one can touch",
     "rates": "measure how fast errors fall: studies with slopes, intervals and pictures",
     "bench": "repeat the figures we claim, on this machine",
 }
@@ -52,12 +54,17 @@ start here:
   certiformer compile reverse --length 16                           # a program becomes a proved transformer
   certiformer run runs/reverse "a b c"                              # tokens in, tokens out
   certiformer audit model.safetensors --heads 12                    # what theorems say about a trained checkpoint
+  certiformer recommend fit shop.csv                                # a recommender whose hit rate is bounded
   certiformer rates jackson                                         # how fast the error falls with the size
   certiformer completion bash                                       # lets your shell complete verbs and flags (or zsh)
   python -m certiformer                                             # a short demonstration"""
 
 # What a verb works on beside its usual thing; each has a module of its own.
-KINDS = {"compile": ("machine", "automaton", "circuit", "incontext"), "rates": ("pod", "show")}
+KINDS = {
+    "compile": ("machine", "automaton", "circuit", "incontext"),
+    "rates": ("pod", "show"),
+    "recommend": ("fit", "evaluate", "top", "guarantee", "card"),
+}
 UNLISTED = ("completion", "demo")  # the script for a shell; what `python -m certiformer` runs
 BUG_CODE, CLOSED_PIPE_CODE = 70, 141
 

@@ -61,9 +61,23 @@ class Labels:
             "outputs": [entries[number] for number in self.outputs],
             "outputs_are": self.kind,
         }
-        if self.numbers and self.kind == "number":
-            data["numbers"] = [{"number": number, "value": value} for number, value in self.numbers]
-        return canonical(data)
+        return canonical(data | self._listed_numbers())
+
+    def own_tokens_file(self) -> bytes:
+        """`tokens.json` for the model as it stands, without a start token: input ids, and outputs by their place."""
+
+        def entry(number: int, shown: int) -> dict[str, Any]:
+            return {"id": shown, "text": self.texts[number], "value": self.values[number]}
+
+        outputs = [entry(number, place) for place, number in enumerate(self.outputs)]
+        inputs = [entry(number, number) for number in range(self.inputs)]
+        data: dict[str, Any] = {"inputs": inputs, "outputs": outputs, "outputs_are": self.kind}
+        return canonical(data | self._listed_numbers())
+
+    def _listed_numbers(self) -> dict[str, Any]:
+        if not self.numbers or self.kind != "number":
+            return {}
+        return {"numbers": [{"number": number, "value": value} for number, value in self.numbers]}
 
     def tokenizer_files(self, length: int) -> dict[str, bytes]:
         """A word-level tokenizer of the `tokenizers` library: words between spaces, the start token in front.

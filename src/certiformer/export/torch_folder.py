@@ -31,6 +31,14 @@ def to_torch(model: Transformer) -> Any:
 def torch_files(model: Transformer, notes: Mapping[str, str]) -> dict[str, bytes]:
     """The files of the folder, by name."""
     module = resources.files("certiformer.export").joinpath("torch_module.py").read_bytes()
+    ids = model.config.input.kind == "ids"
+    call = [
+        "outputs = model(ids)             # int64 (batch, tokens) -> (batch, tokens * numbers at a token)"
+        if ids
+        else "outputs = model(points)          # (batch, D) -> (batch, outputs)"
+    ]
+    if ids:
+        call.append("# tokens.json, where there is one, says what ids and outputs stand for")
     lines = [
         "# A transformer as a plain PyTorch module",
         "",
@@ -38,7 +46,7 @@ def torch_files(model: Transformer, notes: Mapping[str, str]) -> dict[str, bytes
         "from module import load          # in this folder; needs torch and safetensors",
         "",
         'model = load(".")                # a torch.nn.Module',
-        "outputs = model(points)          # (batch, D) -> (batch, outputs)",
+        *call,
         "```",
         "",
         *claim_lines(notes),

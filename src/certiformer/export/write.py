@@ -10,7 +10,7 @@ from certiformer.errors import BadInput
 from certiformer.export.folder import put_export
 from certiformer.export.gpt2_folder import gpt2_files
 from certiformer.export.hf_folder import hf_files
-from certiformer.export.labels import Labels
+from certiformer.export.labels import TOKENS_FILE, Labels
 from certiformer.export.onnx_file import to_onnx
 from certiformer.export.rms_folder import llama_files, phi3_files
 from certiformer.export.torch_folder import torch_files
@@ -53,8 +53,8 @@ def write(
 
     **Arguments:**
 
-    - `labels`: what ids and outputs stand for, for the formats with a table of tokens (`folder_labels`); otherwise
-      they are numbers.
+    - `labels`: what ids and outputs stand for (`folder_labels`): `tokens.json` of the folders, `tokens` in the metadata
+      of an ONNX file. The stock formats write numbers without it.
     """
     if kind not in KINDS:
         raise BadInput(f"there is no export to {kind!r}; choose {', '.join(KINDS)}")
@@ -62,8 +62,13 @@ def write(
         if out.suffix != ONNX_SUFFIX:
             raise BadInput(f"an ONNX export is one file whose name ends in {ONNX_SUFFIX}, not {out}")
         out.parent.mkdir(parents=True, exist_ok=True)
-        put_file(out, to_onnx(model, notes), force)
+        known = {} if labels is None else {"tokens": labels.own_tokens_file().decode("utf-8")}
+        put_file(out, to_onnx(model, {**notes, **known}), force)
         return [out]
-    files = FOLDERS[kind](model, notes) if kind in FOLDERS else STOCK[kind](model, notes, labels)
+    if kind in FOLDERS:
+        known = {} if labels is None else {TOKENS_FILE: labels.own_tokens_file()}
+        files = FOLDERS[kind](model, notes) | known
+    else:
+        files = STOCK[kind](model, notes, labels)
     put_export(out, files, force)
     return [out / name for name in sorted(files)]

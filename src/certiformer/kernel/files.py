@@ -21,8 +21,9 @@ MODEL, CONFIG, TARGET, LEAVES, CERTIFICATE = (
 )  # fmt: skip
 PROGRAM, CIRCUIT = "program.json", "circuit.json"  # of a compiled program, instead of target and leaves
 BASIS = "basis.json"  # may be there, too: the directions that the coordinates of the circuit have become
-# What a transformer that computes was made from; a folder has at most one of them.
-DESCRIPTIONS = MACHINE, AUTOMATON, GATES, LEARNER = "machine.json", "automaton.json", "gates.json", "learner.json"
+DESCRIPTIONS = MACHINE, AUTOMATON, GATES, LEARNER, HITS = (  # what it was made from, or tried on; at most one of them
+    "machine.json", "automaton.json", "gates.json", "learner.json", "hits.json",
+)  # fmt: skip
 
 FILES = (CERTIFICATE, CONFIG, MODEL, TARGET, LEAVES, PROGRAM, CIRCUIT, BASIS, *DESCRIPTIONS)
 
@@ -54,8 +55,7 @@ def digest(data: bytes) -> str:
 def read_regular(path: Path, limit: int, *, links: bool) -> bytes:
     """The bytes of a regular file (never a device or a pipe) of at most `limit` bytes, read once.
 
-    A symbolic link is followed only where `links` says so. Raises `BadInput` for anything else, `OSError` where there is
-    nothing to read.
+    Links are followed only where `links` says so. Raises `BadInput` for anything else, `OSError` if nothing can be read.
     """
     if not links and path.is_symlink():
         raise BadInput(f"{path} is a symbolic link; the files of a run folder are read in the folder itself only")

@@ -14,6 +14,7 @@ from certiformer.interval import run_canaries
 from certiformer.kernel.certificate import Boxes
 from certiformer.kernel.programs import decimal_text
 from certiformer.search.case import Case, Evidence, Progress, Tree, raise_lower, tight_goal
+from certiformer.search.watching import show
 from certiformer.verify import Budget, Falsifier, SplitTree, search
 from certiformer.verify.bounder import bounder_for
 
@@ -114,6 +115,7 @@ class _Reporter:
         if self.progress is not None:
             note = f"{boxes:,} boxes, {still_open:,} open, deepest {tree.deepest()}"
             self.progress("search", boxes, boxes + still_open, note)
+        show("boxes", lambda: (tree, float(self.case.epsilon) * ROOM))
         if time.monotonic() > self.next_look:
             self.next_look = time.monotonic() + 15.0
             raise_lower(self.case, self.found, self.falsifier, _hardest(self.case, tree))

@@ -13,6 +13,7 @@ from typing import Any, cast
 from certiformer.construct.method import METHODS, Construction, Plan, Size, Task, method, with_layout
 from certiformer.errors import BadInput
 from certiformer.kernel import Refused
+from certiformer.search.watching import show
 from certiformer.target import Target, Teacher, ridge_split
 
 OBJECTIVES = ("parameters", "heads", "time")
@@ -149,7 +150,9 @@ def _planned(name: str, task: Task) -> Candidate:
         raise Refused("the method constructs from a formula; a teacher can only be imitated by fit")
     chosen = Task(task.target, task.epsilon, with_layout(name, task.shape), task.seed)
     plan: Plan = method(name).plan(chosen)
-    return Candidate(name, plan.size(), plan.bound, plan.realise, plan.theorem)
+    candidate = Candidate(name, plan.size(), plan.bound, plan.realise, plan.theorem)
+    show("planned", lambda: (candidate,))
+    return candidate
 
 
 def _fitted(task: Task, objective: str, seconds: float, progress: Progress) -> list[Candidate]:

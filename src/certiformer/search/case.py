@@ -24,6 +24,7 @@ from certiformer.kernel.weights import read_model
 from certiformer.model import Transformer
 from certiformer.model.store import tensors_to_bytes
 from certiformer.search.request import Options, teacher_model
+from certiformer.search.watching import show
 from certiformer.target import Program, Target, Teacher
 from certiformer.target.floating import as_jax
 from certiformer.verify import Falsifier, FloatDomain
@@ -138,6 +139,7 @@ def raise_lower(case: Case, found: Evidence, falsifier: Falsifier, extra: np.nda
         return
     if Fraction(proved) > found.lower:
         found.witness, found.lower = replace(witness, error=proved), Fraction(proved)
+        show("lower", lambda: (found,))
 
 
 def tight_goal(lower: Fraction, epsilon: Fraction, quality: float) -> float:

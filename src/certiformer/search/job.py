@@ -40,6 +40,7 @@ from certiformer.search.evidence import collect
 from certiformer.search.regular import find_singularity
 from certiformer.search.request import Options, read_any, read_epsilon, read_shape
 from certiformer.search.run_error import run_error
+from certiformer.search.watching import show
 from certiformer.target import Target, Teacher, any_target_to_text, parse_domain
 
 # What one candidate of several may cost: a small one whose proof is hard must not keep a larger one waiting for long.
@@ -320,6 +321,7 @@ class Job:
             effort = Effort(tree.goal, MAX_DEPTH, end if number == len(proofs) else end - left / 2)
             self._write(staging, model, tree.leaves, replace(claimed, upper=None))
             files = read_files(staging)
+            show("proof", lambda tree=tree: (tree,))
             verdict = check_files(files, workers=self.options.workers, progress=self._check_progress, effort=effort)
             if verdict.accepted:
                 proof, leaves = confirmed(tree, verdict.covers)

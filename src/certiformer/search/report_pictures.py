@@ -45,7 +45,8 @@ def float_ends(domain: Domain) -> list[tuple[float, float]]:
     return list(zip(box.low.tolist(), box.high.tolist(), strict=True))
 
 
-def _axes(domain: Domain) -> list[Axis]:
+def axes_of(domain: Domain) -> list[Axis]:
+    """The axes of a box, with their ends for drawing and as they were written."""
     return [
         {"label": f"x{i + 1}", "low": low, "high": high, "low_text": low_text, "high_text": high_text}
         for i, ((low, high), (low_text, high_text)) in enumerate(zip(float_ends(domain), domain.bounds, strict=True))
@@ -53,7 +54,7 @@ def _axes(domain: Domain) -> list[Axis]:
 
 
 def error_pictures(run: Artifact, model: Transformer) -> Iterator[dict[str, Any]]:
-    axes, through = _axes(run.subject.target.domain), anchor(run)
+    axes, through = axes_of(run.subject.target.domain), anchor(run)
     sample = _sampler(run.subject.target, model)
     dimension, shown = len(axes), min(run.subject.target.outputs, MAX_OUTPUTS)
     if dimension == 1:
@@ -232,7 +233,7 @@ def ridge_axis(direction: tuple[int, ...], axes: list[Axis]) -> Axis:
 
 def depth_pictures(run: Artifact) -> Iterator[dict[str, Any]]:
     program = run.subject.target.program if isinstance(run.subject.target, Target) else None
-    found = list(parts(run.certificate.proof, program, _axes(run.subject.target.domain), anchor(run).tolist()))
+    found = list(parts(run.certificate.proof, program, axes_of(run.subject.target.domain), anchor(run).tolist()))
     for node, own, at in found[:MAX_SLICES]:
         tree = run.subject.leaves[node.offset : node.offset + node.length]
         count, (least, most) = tree.count(LEAF), leaf_depths(tree)

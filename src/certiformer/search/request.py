@@ -18,7 +18,7 @@ from certiformer.kernel.balls import BallDomain
 from certiformer.kernel.programs import DECIMAL
 from certiformer.model import Transformer, from_bytes, load
 from certiformer.model.store import tensors_to_bytes
-from certiformer.target import Target, Teacher, parse_domain, parse_epsilon, parse_formula
+from certiformer.target import Domain, Target, Teacher, parse_domain, parse_epsilon, parse_formula
 
 DTYPES = ("float64", "float32", "bfloat16")
 LARGEST, GENERIC = 1e300, 8  # of the numbers of a request; how many points its target is tried at
@@ -75,7 +75,16 @@ def read_target(target: str | Callable[..., Any], on: str, tokens: int | None = 
         return _in_floats(Target(target, trace(load_callable(target), domain.dimension), domain))
     if tokens is not None:
         _check_tokens(tokens, domain.dimension)
-    return _in_floats(Target(target, parse_formula(target, domain.dimension, tokens), domain))
+    return read_formula(target, domain, tokens)
+
+
+def read_formula(text: str, domain: Domain, tokens: int | None = None) -> Target:
+    """The target of a formula alone: the text is parsed, and never taken for the name of a file.
+
+    >>> read_formula("x1*x1", parse_domain("[0, 1]")).outputs
+    1
+    """
+    return _in_floats(Target(text, parse_formula(text, domain.dimension, tokens), domain))
 
 
 def _in_floats(target: Target) -> Target:
@@ -96,7 +105,9 @@ def _in_floats(target: Target) -> Target:
 
 
 def read_any(target: Any, on: str, tokens: int | None = None) -> Target | Teacher:
-    """Like `read_target`; a `Transformer`, or the folder of one, is a teacher to be imitated."""
+    """Like `read_target`; a `Transformer`, or the folder of one, is a teacher to be imitated. A `Target` has been read."""
+    if isinstance(target, Target):
+        return target
     if isinstance(target, Transformer):
         return Teacher("a transformer", target.config.to_bytes(), tensors_to_bytes(target), parse_domain(on))
     if isinstance(target, str | Path) and isdir(target):

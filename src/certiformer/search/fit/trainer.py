@@ -14,6 +14,7 @@ from jaxtyping import Float
 from certiformer.search.fit.architecture import Activation, Units, pack, present, room_for, unpack
 from certiformer.search.fit.samples import Sample
 from certiformer.search.fit.train import adam, descend, largest_errors
+from certiformer.search.watching import show
 
 # Starts trained at once, by room, for one input and for several: more units, fewer starts.
 STARTS = {8: (12, 6), 16: (6, 4), 32: (4, 3), 64: (2, 2), 128: (1, 1)}
@@ -174,7 +175,9 @@ class Trainer:
     def _descend(self, vectors, free, power: float, steps: int, enough: float | None = None):
         penalty = (self.goal / LARGE_PARAMETERS) ** 2
         stop = (self.enough if enough is None else enough) * self.goal
-        return descend(self.activation, vectors, free, *self._sample(), power, steps, stop, penalty)
+        vectors = descend(self.activation, vectors, free, *self._sample(), power, steps, stop, penalty)
+        show("training", lambda: (self, np.asarray(vectors), self._errors(vectors)))
+        return vectors
 
     def _errors(self, vectors) -> Float[np.ndarray, " starts"]:
         return np.asarray(largest_errors(self.activation, vectors, *self._sample()[:2]))

@@ -1,0 +1,84 @@
+"""What holds by architecture: the verdicts of `audit` on this very model, and a Lipschitz constant of its scores.
+
+The constant: if every embedded token of a history moves by at most r, no score moves by more than r times the product of
+
+- for each sub-layer, the constant of x + f(x): 1 + the token constant of the attention on the ball that holds its tokens
+  (`bounds.attention_lipschitz`, summed over heads), or 1 + 1.13 |up| |down| for GELU;
+- for each norm behind it, the largest gain over sqrt(epsilon);
+- the length of the longest row of the table of items.
+
+The tokens of a block lie in a ball: at first that of the longest embedding and position, then the one that the norm lets
+through, largest gain * sqrt(width) + |shift|. The factor 1 / sqrt(epsilon) is paid for tokens that a norm could blow
+up; training does not mend it. Spectral norms are bounded by traces of powers in ball arithmetic.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from flint import arb, arb_mat
+
+from certiformer.audit.lipschitz import layer_constants
+from certiformer.audit.measure import measure
+from certiformer.audit.read import read_checkpoint
+from certiformer.audit.result import audit
+from certiformer.audit.verdict import Given
+from certiformer.bounds.numbers import above
+from certiformer.kernel.balls import working_precision
+from certiformer.recommend.folder import Recommender
+
+GELU = 1.13  # a bound of the slope of x Phi(x)
+SQUARINGS = 5
+
+
+def verdicts(opened: Recommender, users: int) -> list[dict[str, Any]]:
+    """What `audit` says about the model, trained on so many users."""
+    found = audit(opened.directory, Given(samples=users, length=opened.model.config.tokens))
+    return [{"id": v.id, "verdict": v.verdict, "sentence": v.sentence, "value": v.value} for v in found.verdicts]
+
+
+def lipschitz(opened: Recommender) -> tuple[float, list[tuple[str, float]]]:
+    """The constant of the scores in the embedded history, rounded up, with its factors."""
+    working_precision()
+    model = opened.model
+    tensors = {name: np.asarray(tensor, np.float64) for name, tensor in model.tensors.items()}
+    checkpoint, _ = read_checkpoint(opened.directory)
+    figures = measure(checkpoint, None)
+    reach = _longest(tensors["embed.weight"]) + _longest(tensors["code.table"])
+    factors: list[tuple[str, arb]] = []
+    for index, (layer, measured) in enumerate(zip(checkpoint.layers, figures.layers, strict=True)):
+        norm = model.config.blocks[index].norm
+        prefix = f"blocks.{index}"
+        token, _ = layer_constants(layer, measured, above(reach), None)
+        spread = _spectral(tensors[f"{prefix}.ffn.up"]) * _spectral(tensors[f"{prefix}.ffn.down"])
+        steps = {"attention": 1 + arb(token), "ffn": 1 + arb(GELU) * spread}
+        for name, factor in steps.items():
+            gain, shift = tensors[f"{prefix}.norm.{name}.scale"], tensors[f"{prefix}.norm.{name}.shift"]
+            largest = arb(float(np.abs(gain).max()))
+            factors.append((f"{name} of block {index}", factor))
+            factors.append(("norm after it", largest / arb(norm.epsilon if norm else 1.0).sqrt()))
+            reach = largest * arb(model.config.width).sqrt() + _longest(shift[None])
+    factors.append(("the longest row of the items", _longest(tensors["embed.weight"])))
+    total = arb(1)
+    for _, factor in factors:
+        total *= factor
+    return above(total), [(name, above(factor)) for name, factor in factors]
+
+
+def _longest(rows: np.ndarray) -> arb:
+    """The length of the longest row, from above."""
+    row = rows[int(np.argmax((rows**2).sum(axis=1)))]
+    exact = sum((arb(float(entry)) ** 2 for entry in row), arb(0)).sqrt()
+    return exact * (1 + arb(2) ** -40)  # another row may be longer by the rounding of the float64 sum
+
+
+def _spectral(matrix: np.ndarray) -> arb:
+    """An upper bound of the largest singular value: the trace of (A^T A)^(2^m) to the power 2^-(m + 1)."""
+    small = matrix if matrix.shape[0] <= matrix.shape[1] else matrix.T
+    left = arb_mat(small.tolist())
+    product = left * left.transpose()
+    for _ in range(SQUARINGS):
+        product = product * product
+    trace = sum((product[i, i] for i in range(product.nrows())), arb(0))
+    return trace.root(2 ** (SQUARINGS + 1))
