@@ -5,8 +5,8 @@ class contains embeddings, positions, gains, shifts and biases, which bounds of 
 
 Statement
 ---------
-A token is the sum of rows of tables, the first times a fixed number, behind a norm or not. Every layer adds attention A and hidden
-units F: `pre` x + A(N x), then x + F(N x); `post` N(x + A(x)), then N(x + F(x)); `parallel` x + A(N x) + F(N' x). Then
+A token is the sum of rows of tables, the first times a fixed number, behind a norm or not. Every layer adds attention A
+and hidden units F: `pre` x + A(N x), then x + F(N x); `post` N(x + A(x)), then N(x + F(x)); `parallel` x + A(N x) + F(N' x). Then
 a norm or none, and a table of outputs. Norms are g * v + b with |v|_2 <= sqrt d and v Lipschitz with constant 1 /
 sqrt(epsilon). Heads have softmax weights of the scores (u_i; 1)^T S u_j, or (Q (u_i; 1))^T W (K (u_j; 1)) with any
 rotation W that depends on the places, plus numbers that are fixed, softly capped or not, under any mask. Hidden units

@@ -116,7 +116,7 @@ class StackLayer:
 
 @dataclass(frozen=True)
 class StackNorms:
-    """A whole model. `tables` are added up to a token, the first of them times `scale`; with `tied` it is the read-out, too.
+    """A whole model. `tables` add up to a token, the first of them times `scale`; with `tied` it is the read-out, too.
 
     `readout` None and not tied: the outputs are the tokens themselves.
     """
