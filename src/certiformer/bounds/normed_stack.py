@@ -5,12 +5,12 @@ class contains embeddings, positions, gains, shifts and biases, which bounds of 
 
 Statement
 ---------
-A token is the sum of rows of tables, the first times a fixed number, behind a norm or not. Every layer adds attention A
-and hidden units F: `pre` x + A(N x), then x + F(N x); `post` N(x + A(x)), then N(x + F(x)); `parallel` x + A(N x) + F(N' x). Then
-a norm or none, and a table of outputs. Norms are g * v + b with |v|_2 <= sqrt d and v Lipschitz with constant 1 /
-sqrt(epsilon). Heads have softmax weights of the scores (u_i; 1)^T S u_j, or (Q (u_i; 1))^T W (K (u_j; 1)) with any
-rotation W that depends on the places, plus numbers that are fixed, softly capped or not, under any mask. Hidden units
-are W2 s(W1 (u; 1)) or W2 (s(G (u; 1)) * U (u; 1)), s(0) = 0, s Lipschitz with constant s_1.
+A token is the sum of rows of tables, the first times a fixed number, behind a norm or not. Every layer adds attention
+A and hidden units F: `pre` x + A(N x), then x + F(N x); `post` N(x + A(x)), then N(x + F(x)); `parallel` x + A(N x) +
+F(N' x). Then a norm or none, and a table of outputs. Norms are g * v + b with |v|_2 <= sqrt d and v Lipschitz with
+constant 1 / sqrt(epsilon). Heads have softmax weights of the scores (u_i; 1)^T S u_j, or (Q (u_i; 1))^T W (K (u_j; 1))
+with any rotation W that depends on the places, plus numbers that are fixed, softly capped or not, under any mask.
+Hidden units are W2 s(W1 (u; 1)) or W2 (s(G (u; 1)) * U (u; 1)), s(0) = 0, s Lipschitz with constant s_1.
 
 Let every norm of every part be bounded (`bounds.stack_norms`), R the longest token that a part sees, p = sqrt(R^2 + 1)
 where maps have biases and R elsewhere. In the largest change of a token,
