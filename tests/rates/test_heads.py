@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
+from itertools import product
 
+import numpy as np
 import pytest
 
 from certiformer.errors import BadInput
+from certiformer.rates.several_keys import keys_parts, keys_program, keys_rows, keys_task
 from certiformer.rates.studies.heads import EACH, STUDY, TOTAL, Options, jobs, summary
 from rates.size_examples import noisy, row, sentence
 
@@ -48,6 +51,47 @@ def test_options():
     with pytest.raises(BadInput, match="divided"):
         jobs(Options(heads=(1, 3), total=8))
     Options(**STUDY.full)
-    keys = [m["heads"] * m["key"] for j in jobs(OPTIONS) for m in j.config["members"] if m["group"] == TOTAL]
+    keys = [m["heads"] * m["key"] for j in jobs(OPTIONS) for m in j.config.get("members", ()) if m["group"] == TOTAL]
     assert set(keys) == {4}
     assert summary([], OPTIONS).findings == []
+
+
+def test_several_keys_are_what_the_program_says():
+    asked, program = keys_task(4, 2), keys_program(4, 2)
+    for inputs in product(range(4), repeat=5):
+        *table, place = inputs
+        wanted = (table[place] >= 2) + 2 * (table[(place + 2) % 4] >= 2)
+        assert asked.answer(np.array([inputs])).tolist() == [wanted]
+        if inputs[0] == inputs[1] == 3:
+            assert program(list(inputs))[-1] == wanted
+    with pytest.raises(BadInput, match="multiple of 3"):
+        keys_task(8, 3)
+
+
+def keys_made(wrong):
+    facts = {"target": "keys", "kind": "trained", "keys": 2, "norm": "none", "key": 1, "diverged": False}
+    return [
+        {**facts, "heads": h, "seed": s, "wrong": share + 0.001 * s} for h, share in wrong.items() for s in range(3)
+    ]
+
+
+def test_several_keys_name_the_best_number_of_heads_and_only_what_intervals_support():
+    found = summary(keys_made({1: 0.5, 2: 0.1, 4: 0.1005}), OPTIONS).findings
+    assert "with 2 heads" in sentence(found, "2 places") and "better than 1, intervals apart" in sentence(
+        found, "2 places"
+    )
+    assert "no other number is clearly worse" in " ".join(summary(keys_made({1: 0.1, 2: 0.1}), OPTIONS).findings)
+    assert any("models of several keys are missing" in text for text in summary(made(), OPTIONS).limits)
+
+
+def test_several_keys_at_a_tiny_size():
+    options = Options(heads=(2,), total=2, keys=(2,), table=4, seeds=3, steps=10)
+    parts = keys_parts(options)
+    assert [(part["kind"], part.get("norm")) for part in parts] == [
+        ("built", None),
+        ("trained", "none"),
+        ("trained", "pre"),
+    ]
+    (built,), trained = keys_rows(parts[0]), keys_rows(parts[1])
+    assert (built["certified"], built["wrong"], built["heads"]) == (True, 0.0, 2)
+    assert [row["seed"] for row in trained] == [0, 1, 2] and all(0 <= row["wrong"] <= 1 for row in trained)

@@ -20,6 +20,7 @@ STUDIES = {
     "layernorm": "do residual connections and LayerNorm change the rate?",
     "ordering": "what does the order of the tokens cost, and who pays for it?",
     "mixing": "where does a transformer lose against a recurrent network, and where does it win?",
+    "time": "which temporal targets does a block learn, and what absorbs a permutation of its inputs?",
     "temporal": "from graph-like to purely temporal targets: where do the winners change?",
     "gravity": "does attention find the physical weights of point masses?",
     "selection": "can it select features that depend on the input?",

@@ -5,6 +5,9 @@ Two ways to add heads: at *equal total key size* (heads times key size fixed, so
 head of key size r represents its scores exactly, several smaller ones do not. `sines` is approximated by attention alone,
 one token and a register (the shape of the construction with sigmoid heads, whose key size is 1; surplus columns stay zero).
 
+A third target, `keys` (`several_keys`), asks several places of a table at once, at equal total key size, with and
+without LayerNorm; its errors are shares of wrong answers.
+
 Constructed: for `sines` the sigmoid heads, error like heads^-8 at best (`construct.sigmoid_bound`); for `graph` the
 kernel truncated to the key size of one head (proved), and terms split among heads (first order, only measured).
 """
@@ -16,7 +19,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from certiformer.errors import BadInput
-from certiformer.rates import size_summary
+from certiformer.rates import several_keys, size_summary
 from certiformer.rates.size_rows import run_members, seed_chunks, size_jobs
 from certiformer.rates.size_summary import TARGETS, chosen, factor, series_of
 from certiformer.rates.study import Result, Series, Study
@@ -54,6 +57,10 @@ class Options:
     """The first learning rate; it falls to zero along a cosine."""
     rank: int = 4
     """Rank of the kernel of the target of Jiang and Li's form."""
+    keys: tuple[int, ...] = (2, 4, 8)
+    """Places that the target of several keys asks at once; each must divide the table."""
+    table: int = 16
+    """Entries of the table of that target, and the width of its model."""
     seed: int = 0
     """The first seed."""
 
@@ -83,16 +90,19 @@ def jobs(options: Options) -> list[Job]:
             parts.append(("trained", target, members(options, target, chunk)))
         for kind in ("built",) if target == "sines" else ("built", "split"):
             parts.append((kind, target, members(options, target, [options.seed])))
-    return size_jobs(__name__, options, parts)
+    several = [Job(f"{__name__}:run", part) for part in several_keys.keys_parts(options)]
+    return [*size_jobs(__name__, options, parts), *several]
 
 
 def run(config: dict[str, Any]) -> list[Row]:
     """The rows of one job."""
-    return run_members(config)
+    return several_keys.keys_rows(config) if config["target"] == "keys" else run_members(config)
 
 
 def summary(rows: Sequence[Row], options: Options) -> Result:
-    """Every number of heads against one head, paired by seed; slopes; constructed beside."""
+    """Every number of heads against one head, paired by seed; slopes; constructed beside; then several keys."""
+    several = [row for row in rows if row["target"] == "keys"]
+    rows = [row for row in rows if row["target"] != "keys"]
     series: list[Series] = []
     findings: list[str] = []
     for target, words in TARGETS.items():
@@ -103,15 +113,25 @@ def summary(rows: Sequence[Row], options: Options) -> Result:
             findings += _against_one(words, group, chosen(rows, target=target, kind="trained", group=group))
             findings += _best_built(words, group, chosen(rows, target=target, group=group))
     findings += size_summary.bound_sentence(rows)
-    limits = size_summary.limits_of(rows, jobs(options))
+    findings += several_keys.keys_findings(several)
+    every = jobs(options)
+    limits = size_summary.limits_of(rows, [job for job in every if "members" in job.config])
+    wanted = sum(
+        job.config.get("seeds", 1) for job in every if job.config.get("keys") and job.config["kind"] == "trained"
+    )
+    if (known := sum(row["kind"] == "trained" for row in several)) < wanted:
+        limits.append(f"{wanted - known} of {wanted} models of several keys are missing.")
     few = sorted({int(row["x"]) for row in rows if row["kind"] == "built" and row["test_mse"] != row["test_mse"]})
     if few:
         limits.append(
             f"The construction with sigmoid heads has nothing to offer with {', '.join(map(str, few))} heads."
         )
-    limits.append("One target with one head inside and one without any; targets that need several heads are not here.")
+    limits.append("Several keys: in exact arithmetic one head carries the answer, so no target here *needs* several.")
     table = size_summary.size_table(rows, "Errors by number of heads; medians over seeds", X_LABEL)
-    return Result("heads", QUESTION, vars(options), series, [table], [], findings, limits)
+    tables = [table, *several_keys.keys_table(several)]
+    return Result(
+        "heads", QUESTION, vars(options), series, tables, several_keys.keys_picture(several), findings, limits
+    )
 
 
 def _against_one(words: str, group: str, trained: Sequence[Row]) -> list[str]:
