@@ -58,6 +58,28 @@ def test_transformers_gives_the_interpreters_tokens(tmp_path, transformers, kind
                 assert tokenizer.convert_ids_to_tokens(row.argmax(-1).tolist()) == this.answers(xs)
 
 
+@pytest.mark.parametrize("kind", ["gpt2", "llama", "phi3"])
+def test_transformer_lens_4_opens_the_folder(tmp_path, transformers, kind):
+    bridges = pytest.importorskip("transformer_lens.model_bridge", reason="there is no TransformerBridge here")
+    import torch
+
+    this = case("shift")
+    folder = this.export(kind, tmp_path / "out")
+    readme = (folder / "README.md").read_text(encoding="utf-8")
+    assert "TransformerBridge.boot_transformers(" in readme
+    model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype="auto")
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    boot = bridges.TransformerBridge.boot_transformers
+    bridge = boot(str(folder), hf_model=model, tokenizer=tokenizer, dtype=model.dtype)
+    for rows in batches(this).values():
+        ids = tokenizer([" ".join(map(str, xs)) for xs in rows], return_tensors="pt").input_ids
+        with torch.no_grad():
+            logits, cache = bridge.run_with_cache(ids)
+        assert "blocks.0.attn.hook_pattern" in cache
+        for xs, row in zip(rows, logits[:, 1:].double().numpy(), strict=True):
+            assert same_answers(this.read(row), this.answers(xs)), xs
+
+
 def test_transformers_needs_no_code_of_ours(tmp_path, transformers):
     folder = case("shift").export("phi3", tmp_path / "out")
     model = transformers.AutoModelForCausalLM.from_pretrained(folder, trust_remote_code=False)

@@ -10,8 +10,7 @@ Statement
     bound of that; for `relu-logistic` with labels 0 and 1, within the stated bound of what the same steps with the
     logistic function itself predict.
 
-Source
-    Bai, Chen, Wang, Xiong, Mei 2023 (bai2023), theorems 4, 7, 10 and 13.
+Source: Bai, Chen, Wang, Xiong, Mei 2023 (bai2023), theorems 4, 7, 10 and 13.
 
 Differs from the source in
     Only the query token learns, and values x_j / n that are zero outside the rows replace the mask by a large constant: so
@@ -68,11 +67,9 @@ Assumptions
     step (**checked**): decay + rate c spectrum <= 2, and the bends add up to 0.
     run (**trusted**): arithmetic is as described in `kernel.rounding`; the quotients x_j / n are rounded once.
 
-Certified
-    The statement, for all contexts at once.
+Certified: The statement, for all contexts at once.
 
-Not certified
-    That the steps have converged; contexts outside the box, of which only the exactness speaks.
+Not certified: That the steps have converged; contexts outside the box, of which only the exactness speaks.
 
 Example
     >>> from certiformer.axioms.in_context_relu import construction
@@ -82,8 +79,7 @@ Example
     >>> len(made.config["blocks"]), made.config["width"]
     (2, 10)
 
-Tests
-    tests/theorems/test_in_context_relu.py
+Tests: tests/theorems/test_in_context_relu.py
 """
 
 from __future__ import annotations
@@ -100,9 +96,8 @@ from certiformer.kernel.balls import ONE, ZERO, ball, decimal, larger, working_p
 from certiformer.kernel.computation import Files, Finding
 from certiformer.kernel.construction import Construction, Head, copy, eraser
 from certiformer.kernel.files import CONFIG, LEARNER, MODEL
-from certiformer.kernel.meanings.learner import read_learner
+from certiformer.kernel.meanings.learner import most, read_learner
 from certiformer.kernel.meanings.relu_learner import ReluLearner
-from certiformer.kernel.programs import exact_text
 from certiformer.kernel.rounding import FORMATS
 from certiformer.kernel.weights import read_model
 
@@ -118,7 +113,6 @@ THEOREM = {
         ("step", "a step does not increase distances, and the bends add up to 0", "checked"),
         ("run", "a run rounds as kernel.rounding describes; x / n is rounded once", "trusted"),
     ),
-    "uses": (),
 }
 
 NOT_CLAIMED = (
@@ -131,7 +125,7 @@ def sentence(files: Files) -> str:
     """The claim in one plain sentence."""
     learner = _learner(files)
     try:
-        bound = exact_text(Fraction(decimal(_drift(learner).prediction, up=True)))
+        bound = most(_drift(learner).prediction)
     except Refused:
         bound = None
     return learner.sentence(bound)

@@ -12,8 +12,7 @@ Statement
     numbers of the stored type, and the smallest loss leads by at least the stated `lead`, then a run in the stored
     type chooses the same strength, with the share 1, and predicts within the stated bound.
 
-Source
-    Bai, Chen, Wang, Xiong, Mei 2023 (bai2023), proposition 15 and theorem 16.
+Source: Bai, Chen, Wang, Xiong, Mei 2023 (bai2023), proposition 15 and theorem 16.
 
 Differs from the source in
     As in `in_context_relu` only the query token learns, and values that are zero where nothing counts replace masks. Losses
@@ -59,8 +58,7 @@ Assumptions
     step (**checked**): no step is longer than 2 in terms of the stated spectrum.
     run (**trusted**): arithmetic is as described in `kernel.rounding`; x_j / n, x_j / m, y_j / m are rounded once.
 
-Certified
-    The statement, for all contexts at once.
+Certified: The statement, for all contexts at once.
 
 Not certified
     Runs where the lead is smaller; that the steps have converged; that validation finds the best strength for new data.
@@ -73,13 +71,11 @@ Example
     >>> len(made.config["blocks"]), made.config["width"]
     (6, 26)
 
-Tests
-    tests/theorems/test_in_context_selection.py
+Tests: tests/theorems/test_in_context_selection.py
 """
 
 from __future__ import annotations
 
-from fractions import Fraction
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -91,10 +87,9 @@ from certiformer.kernel.balls import ZERO, ball, decimal, larger, smaller, worki
 from certiformer.kernel.computation import Files, Finding
 from certiformer.kernel.construction import Construction, Entries, Head, copy, eraser
 from certiformer.kernel.files import CONFIG, LEARNER, MODEL
-from certiformer.kernel.meanings.learner import larger_reading, read_learner
+from certiformer.kernel.meanings.learner import larger_reading, most, read_learner
 from certiformer.kernel.meanings.relu_learner import ReluLearner
 from certiformer.kernel.meanings.selection import Selection
-from certiformer.kernel.programs import exact_text
 from certiformer.kernel.rounding import FORMATS, Format, NoBound, no_overflow
 from certiformer.kernel.weights import read_model
 
@@ -110,7 +105,6 @@ THEOREM = {
         ("step", "no step is longer than 2 in terms of the stated spectrum", "checked"),
         ("run", "a run rounds as kernel.rounding describes; quotients of the data are rounded once", "trusted"),
     ),
-    "uses": (),
 }
 
 NOT_CLAIMED = (
@@ -126,7 +120,7 @@ def sentence(files: Files) -> str:
         bounds = _bounds(learner)
     except Refused:
         return learner.sentence(None, None)
-    bound, lead = (exact_text(Fraction(decimal(value, up=True))) for value in (bounds.prediction, bounds.lead))
+    bound, lead = (most(value) for value in (bounds.prediction, bounds.lead))
     return learner.sentence(bound, lead)
 
 

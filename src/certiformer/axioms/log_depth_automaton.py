@@ -54,11 +54,9 @@ Assumptions
     run (**trusted**): arithmetic is as described in `kernel.rounding`, and the stream between sub-layers is one array of
     numbers of the stored type.
 
-Certified
-    The statement, for all words of 0 to T symbols at once.
+Certified: The statement, for all words of 0 to T symbols at once.
 
-Not certified
-    Words with more than T symbols; that the table is the language its author wanted.
+Not certified: Words with more than T symbols; that the table is the language its author wanted.
 
 Example
     >>> from certiformer.axioms.log_depth_automaton import arrivals
@@ -66,8 +64,7 @@ Example
     >>> bool(leak < 1e-27), bool(margin > 0.249)
     (True, True)
 
-Tests
-    tests/theorems/test_log_depth_automaton.py
+Tests: tests/theorems/test_log_depth_automaton.py
 """
 
 from __future__ import annotations
@@ -83,27 +80,23 @@ from certiformer.kernel.computation import Files, Finding
 from certiformer.kernel.construction import Construction, Unit, cleared, copy, step
 from certiformer.kernel.files import AUTOMATON, CONFIG, MODEL
 from certiformer.kernel.meanings.automaton import Automaton
-from certiformer.kernel.situations.automaton_claims import NOT_CLAIMED as NOT_CLAIMED
-from certiformer.kernel.situations.automaton_claims import Report, claim, finding
 from certiformer.kernel.situations.heads import brought, shares_of
 from certiformer.kernel.situations.numbers import UNIT, Number, Run, as_ball, gathered, sure, term
+from certiformer.kernel.situations.reports import NOT_CLAIMED as NOT_CLAIMED
+from certiformer.kernel.situations.reports import Report, automaton_claim, automaton_finding
 from certiformer.kernel.weights import Tensor, read_model
 
 THEOREM = {
     "id": "axioms.log_depth_automaton",
     "title": "Two blocks, applied log2 T times, are a finite automaton, exactly, for every word of up to T symbols.",
     "kind": "exact",
-    "sources": (
-        "classical",
-        "liu2023",
-    ),
+    "sources": ("classical", "liu2023"),
     "verb": "compile",
     "assumptions": (
         ("weights", "every stored number is the one of the construction, and there are enough passes", "checked"),
         ("numbers", "a slot is within 1/4 of every number that it may stand for, and sums are exact", "checked"),
         ("run", "a run rounds as kernel.rounding describes, between sub-layers to the stored type", "trusted"),
     ),
-    "uses": (),
 }
 SHARPNESS = 32.0
 
@@ -113,15 +106,14 @@ def sentence(files: Files) -> str:
     automaton, (config, _) = Automaton.from_text(files[AUTOMATON]), read_model(files[CONFIG], files[MODEL])
     loops = config["loops"]
     how = f"{loops:,} passes of the two blocks" if loops > 1 else "one pass of the two blocks"
-    return claim(automaton, config["input"]["tokens"] - 1, how, config["dtype"])
+    return automaton_claim(automaton, config["input"]["tokens"] - 1, how, config["dtype"])
 
 
 def find(files: Files) -> Finding:
     """Why the claim holds, with the smallest margin and what it was found over; raises `Refused` or `BadInput`."""
-    report = prove(Automaton.from_text(files[AUTOMATON]), *read_model(files[CONFIG], files[MODEL]))
-    return finding(
-        report, f"every stored number is the one of the construction; for the {report.cases} numbers of a slot"
-    )
+    automaton, (config, tensors) = Automaton.from_text(files[AUTOMATON]), read_model(files[CONFIG], files[MODEL])
+    how = "every stored number is the one of the construction; for the {cases} numbers of a slot"
+    return automaton_finding(prove(automaton, config, tensors), automaton, config["input"]["tokens"] - 1, how)
 
 
 def prove(automaton: Automaton, config: dict[str, Any], tensors: Mapping[str, Tensor]) -> Report:
@@ -134,7 +126,7 @@ def prove(automaton: Automaton, config: dict[str, Any], tensors: Mapping[str, Te
     if 4 * max(states, length.bit_length()) > 2 ** Run(dtype).precision:
         raise Refused(f"the numbers of {states:,} states on {length + 1:,} rows are not exact in {dtype}")
     leak, margin = arrivals(dtype, length + 1, states)
-    return Report(automaton, length, dtype, leak, margin, max(states, 2))
+    return Report(leak, margin, max(states, 2))
 
 
 def arrivals(dtype: str, rows: int, states: int) -> tuple[arb, arb]:

@@ -19,7 +19,7 @@ EXAMPLES = """
   certiformer export runs/sines --to torch --out sines       # a folder with module.py and its weights
   certiformer export my-model --to hf --out card --force     # safetensors, config.json, README.md; replace an old one
   certiformer export runs/frac_prevs --to gpt2               # a compiled causal program, for AutoModelForCausalLM
-  certiformer export runs/reverse --to transformerlens       # for HookedTransformer
+  certiformer export runs/reverse --to transformerlens       # for TransformerLens 3; 4 opens gpt2
 
 onnx needs pip install "certiformer[onnx]"; the others need nothing to write. gpt2, llama and phi3 are stock architectures
 that transformers loads without any code of ours: for causal models over ids, such as compiled programs. The claim and

@@ -86,6 +86,19 @@ def stock_files(
     }
 
 
+LENS = """\
+With the same `model` and `tokenizer`, TransformerLens 4 (tried: 4.3) shows what happens inside:
+
+```python
+from transformer_lens.model_bridge import TransformerBridge
+
+bridge = TransformerBridge.boot_transformers(".", hf_model=model, tokenizer=tokenizer, dtype=model.dtype)
+logits, cache = bridge.run_with_cache(ids)                   # cache["blocks.0.attn.hook_pattern"], ...
+```
+
+"""
+
+
 def _readme(family: str, labels: Labels, about: str, notes: Mapping[str, str]) -> str:
     example = " ".join(labels.texts[: min(labels.inputs, 3)])
     if labels.kind == "logits":
@@ -116,6 +129,7 @@ def _readme(family: str, labels: Labels, about: str, notes: Mapping[str, str]) -
         "",
         f"`{TOKENS_FILE}` says what the ids stand for. The model answers at every position; it is not for generating text.",
         "",
+        *LENS.splitlines(),
         about,
         "",
         *claim_lines(notes),

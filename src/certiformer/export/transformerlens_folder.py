@@ -112,7 +112,8 @@ def _readme(labels: Labels, notes: Mapping[str, str]) -> str:
     lines = [
         "# A transformer for TransformerLens",
         "",
-        "In this folder, with transformer_lens 3 (tried: 3.9; `HookedTransformer` is gone in 4):",
+        "In this folder, with transformer_lens 3 (tried: 3.9). `HookedTransformer` is gone in 4, which opens the exports",
+        "of a causal program to `gpt2`, `llama` and `phi3` instead:",
         "",
         "```python",
         *LOADER.splitlines(),

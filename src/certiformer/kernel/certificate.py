@@ -14,9 +14,8 @@ Every field is of one of two sorts. Those of `COMPARED` are part of the claim or
 and refuses a better value than it finds. Those of `RECORDED`, under the one key `recorded` of the file, say how the files
 were made: nothing is derived from them, and they are printed as recorded only. A field of neither sort cannot be read.
 
-`run_error` is a second claim, made only where the field is present: at every point of the box whose coordinates are
-numbers of the stored dtype, or at every sequence over the alphabet, a run in that dtype differs from T by at most this
-much (what counts as a run: `kernel.rounding`).
+`run_error`, where it is present, is a second claim: at every point of the box with coordinates of the stored dtype, or at
+every sequence over the alphabet, a run in that dtype differs from T by at most this much (see `kernel.rounding`).
 
 A proof is a tree. Every node states `sup over the domain, max over the outputs, of |A - B| <= bound`; at the root A is the
 transformer T and B the target f.
@@ -34,12 +33,10 @@ transformer T and B the target f.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 from certiformer.errors import BadInput
@@ -56,7 +53,6 @@ from certiformer.kernel.files import (
     digest,
     entries,
     parse_json,
-    read_files,
 )
 from certiformer.kernel.programs import exact
 
@@ -69,6 +65,7 @@ _OF = {
     "machine.json": "chain_of_thought_machine encoder_decoder_machine",
     "automaton.json": "log_depth_automaton",
     "learner.json": "in_context_gradient in_context_relu in_context_ridge in_context_selection",
+    "hits.json": "binomial_tail",
 }
 AXIOMS = {name: subject for subject, names in _OF.items() for name in names.split()}  # each with what it speaks of
 # Whose statements the proof of another one uses, too.
@@ -247,18 +244,6 @@ class Outcome(Enum):
             return 0 if level == 2 else 3
         return {Outcome.REFUTED: 1, Outcome.INVALID: 2, Outcome.UNDECIDED: 3}[self]
 
-    def word(self, level: int, *, checked: bool) -> str:
-        """The one word for an outcome: *certified* is said only by whoever saw the checker accept.
-
-        >>> Outcome.PROVED.word(2, checked=True), Outcome.PROVED.word(2, checked=False)
-        ('certified', 'proved, as recorded')
-        """
-        if self is not Outcome.PROVED:
-            return self.value
-        if level < 2:
-            return "proved (numerical)"
-        return "certified" if checked else "proved, as recorded"
-
 
 @dataclass(frozen=True)
 class Witness:
@@ -372,13 +357,6 @@ def certificate_in(files: Mapping[str, bytes]) -> Certificate:
             what = f"which the certificate, about {certificate.subject}, does not seal"
             raise BadInput(f"the folder holds {name}, {what}")
     return certificate
-
-
-def read_certificate(directory: str | Path) -> Certificate:
-    """The certificate of a folder; see `certificate_in`."""
-    if not os.path.lexists(Path(directory) / CERTIFICATE):
-        raise BadInput(f"{directory} is not the folder of a finished run: it has no {CERTIFICATE}")
-    return certificate_in(read_files(directory))
 
 
 def _is_text(value: Any) -> bool:
