@@ -110,7 +110,7 @@ def signature(name: str, thing: Any) -> list[str]:
         shown.append(f"{stars}{parameter.name}{default}")
     one = f"{name}({', '.join(shown)})"
     many = f"{name}(\n" + "".join(f"    {part},\n" for part in shown) + ")"
-    return ["```py", one if len(one) <= 100 else many, "```"]
+    return ["```text", one if len(one) <= 100 else many, "```"]
 
 
 def default_text(value: Any) -> str:
