@@ -161,7 +161,7 @@ class Network:
     def require_room(self, monomials: int) -> None:
         """Refuse forms of so many monomials that would fill the memory: a small file may ask for very large arrays."""
         stored = sum(len(tensor.data) for tensor in self.tensors.values())
-        if (_array_numbers(self.config) - 8 * stored) * monomials > MAX_ARRAYS:
+        if (_array_numbers(self.config, len(self.read_rows)) - 8 * stored) * monomials > MAX_ARRAYS:
             raise Refused("the arrays of the transformer are too large to be computed")
 
     def restrict(self, box: Box) -> Network:
@@ -239,15 +239,18 @@ class Network:
         return arb_mat([[a + b for a, b in zip(row, self.code(t), strict=True)] for t, row in enumerate(rows)])
 
 
-def _array_numbers(config: dict[str, Any]) -> int:
-    """How many numbers the arrays of the program have, up to a small factor."""
+def _array_numbers(config: dict[str, Any], read: int) -> int:
+    """How many numbers the arrays of the program have, up to a small factor; the last pass computes the rows read alone."""
     rows, width = config["registers"] + config["input"]["tokens"], config["width"]
-    columns = 0
+    numbers = rows * (2 * width + config["outputs"])
     for block in config["blocks"]:
-        columns += 4 * width + (2 * block["ffn"]["width"] if block["ffn"] else 0)
+        queries, keys = 4 * width + (2 * block["ffn"]["width"] if block["ffn"] else 0), 0
         for group in block["attention"]["heads"] if block["attention"] else ():
-            columns += group["count"] * (2 * group["key"] + group["value"] + width + rows)
-    return rows * (2 * width + columns * config["loops"] + config["outputs"])
+            queries += group["count"] * (group["key"] + width + rows)
+            keys += group["count"] * (group["key"] + group["value"])
+        passes = config["loops"] * rows - (rows - read if block is config["blocks"][-1] else 0)
+        numbers += passes * queries + config["loops"] * rows * keys
+    return numbers
 
 
 class _Lowering:
