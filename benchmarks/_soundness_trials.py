@@ -29,7 +29,7 @@ from flint import arb
 from certiformer import axioms
 
 # A refusal that is raised while one of these runs comes from reading the files, not from the rule that decides.
-READING = {"read_files", "certificate_in", "sealed_files", "read_claim", "read_model", "read_target", "from_text",
+READING = {"read_files", "certificate_in", "sealed_contents", "read_claim", "read_model", "read_target", "from_text",
            "read_programs", "_rule"}  # fmt: skip
 KINDS = {
     **{name: "forged" for name in bases.BASES},

@@ -10,7 +10,8 @@ import pytest
 import certiformer
 from certiformer import curves
 from certiformer.errors import BadInput
-from certiformer.kernel.certificate import read_certificate
+from certiformer.kernel.certificate import certificate_in
+from certiformer.kernel.files import read_files
 
 SINE = ("sin(x1)", "--on", "[0, 2*pi]", "--method", "ridge")
 FILES = {"curve.json", "curve.csv", "curve.tex", "curve.svg", "curve.pdf"}
@@ -34,7 +35,8 @@ def test_a_curve_has_files_and_certified_folders(built, tmp_path):
     rows = points(folder / "curve.csv")
     assert [row["epsilon"] for row in rows] == ["0.3", "0.1"]
     for row in rows:
-        verdict, certificate = certiformer.check(folder / row["folder"]), read_certificate(folder / row["folder"])
+        verdict = certiformer.check(folder / row["folder"])
+        certificate = certificate_in(read_files(folder / row["folder"]))
         assert verdict.accepted and row["outcome"] == "certified"
         assert (row["lower"], row["upper"]) == (certificate.lower, certificate.upper)
         assert float(row["upper"]) <= float(row["epsilon"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import io
+import base64
 import json
 import math
 import subprocess
@@ -22,7 +22,6 @@ from certiformer.kernel.certificate import Boxes, Outcome, Triangle
 from certiformer.kernel.check import check
 from certiformer.kernel.claim import read_claim
 from certiformer.kernel.files import read_files
-from certiformer.kernel.workers import send_files
 from certiformer.model import Attention, Block, Config, FeedForward, Heads, Input, Readout, Transformer
 from certiformer.target import parse_formula
 from certiformer.target.floating import as_jax
@@ -130,24 +129,23 @@ def test_a_refusal_of_one_worker_refuses_everything(many_leaves, tmp_path):
     assert "could only be bounded" in verdict.reason
 
 
-def worker(files: dict[str, bytes], *requests: str) -> list[dict]:
-    sent = io.BytesIO()
-    send_files(sent, files)
-    text = sent.getvalue() + "".join(line + "\n" for line in requests).encode()
+def worker(files: dict[str, bytes], tree: str, seconds: float = math.inf) -> list[dict]:
+    sent = {name: base64.b64encode(data).decode() for name, data in files.items()}
+    request = {"files": sent, "path": [], "goal": None, "deepest": 5, "seconds": seconds, "pieces": [[[[0, 0]], tree]]}
+    text = json.dumps(request).encode() + b"\n"
     done = subprocess.run(command(WORKER), input=text, capture_output=True, env=environment(), timeout=60)
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
 def test_a_worker_proves_the_bytes_that_it_is_sent(many_leaves):
     files = read_files(many_leaves)
-    request = {"path": [], "cell": [[0, 0]], "goal": None, "deepest": 5, "seconds": math.inf}
-    (answer,) = worker(files, json.dumps({**request, "tree": "ff"}))
+    (answer,) = worker(files, "ff")
     assert answer["leaves"] == 1
-    (answer,) = worker(files, json.dumps({**request, "tree": "00ff"}))
+    (answer,) = worker(files, "00ff")
     assert "malformed" in answer["refused"]
-    (answer,) = worker(files, json.dumps({**request, "tree": "ff", "seconds": -1.0}))
+    (answer,) = worker(files, "ff", seconds=-1.0)
     assert "time was spent" in answer["refused"]
-    (answer,) = worker({**files, "leaves.bin": b"\xff"}, "")
+    (answer,) = worker({**files, "leaves.bin": b"\xff"}, "ff")
     assert "hash does not match" in answer["refused"]
 
 

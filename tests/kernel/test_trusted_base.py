@@ -142,3 +142,26 @@ def test_every_trusted_module_that_was_loaded_is_counted(probed):
     counted = {name.removesuffix(".__init__") for name in counted}
     for _, _, modules in probed.values():
         assert set(modules) <= counted | {"certiformer._version"}
+
+
+def test_the_checker_is_at_most_sixteen_modules(probed):
+    """On a claim about a box, axioms left aside: the package itself, `errors`, `isolation` and the kernel."""
+    for _, _, modules in probed.values():
+        own = {name for name in modules if not name.startswith("certiformer.axioms") and name != "certiformer._version"}
+        assert 8 < len({"certiformer", *own}) <= 16
+        assert "certiformer.kernel.layers" in own  # the count sees what is loaded inside
+
+
+def test_the_command_adds_only_what_reads_flags_and_prints(tmp_path):
+    folder = theorem_run("sin(x1)", "[0,1]", "0.1").write(tmp_path / "run")
+    probe = "from certiformer.cli.main import main; main(['check', sys.argv[1], '--workers', '1'])"
+    done = subprocess.run(
+        [sys.executable, "-c", f"import sys; {probe}; print(*sys.modules)", str(folder)],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(PACKAGE.parent)},
+        check=True,
+    )
+    loaded = {name.split(".")[1] for name in done.stdout.split() if name.startswith("certiformer.")}
+    assert "certified" in done.stdout
+    assert loaded <= {"_version", "axioms", "cli", "disk", "errors", "isolation", "kernel", "reading", "report"}

@@ -14,7 +14,7 @@ import pytest
 from certiformer.cli import terminal
 from certiformer.cli.terminal import visible
 from certiformer.kernel.meanings.automaton import Automaton
-from certiformer.kernel.situations.automaton_claims import claim
+from certiformer.kernel.situations.reports import automaton_claim
 from negative.kinds import COMMANDS, certificate_of, copied, in_process, put_certificate
 
 # A line break before a label of ours, colours, a cleared screen, a turned direction, C1 controls, separators, DEL, BEL.
@@ -163,6 +163,6 @@ def test_a_terminal_that_prints_raw_texts_would_be_noticed(folders, tmp_path, mo
 def test_a_symbol_that_could_read_like_a_claim_does_not_stand_in_the_sentence(symbol, listed):
     """U+3164 is a letter that looks like a blank."""
     rows = (("q", "0", "q"), ("q", symbol, "q"))
-    said = claim(Automaton(("0", symbol), ("q",), "q", ("q",), rows), 3, "one pass of the block", "float64")
+    said = automaton_claim(Automaton(("0", symbol), ("q",), "q", ("q",), rows), 3, "one pass of the block", "float64")
     assert (f"over 0, {symbol}, one pass" in said) == listed
     assert ("over an alphabet of 2, one pass" in said) != listed

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from certiformer.report import NOT_CLAIMED, write
+from certiformer.report.page import write
+from certiformer.report.wording import NOT_CLAIMED
 
 AXIS = {"label": "x1", "low": 0.0, "high": 6.283, "low_text": "0", "high_text": "2*pi"}
 DATA: dict[str, Any] = {

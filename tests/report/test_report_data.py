@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from certiformer import report, search
+from certiformer import search
 from certiformer.artifact import Artifact
 from certiformer.kernel.certificate import Boxes, Node, Outcome, Split
 from certiformer.kernel.files import LEAVES
 from certiformer.kernel.rules import halves, root
+from certiformer.report.page import write
 from certiformer.search.report_data import report_data
 from certiformer.search.report_pictures import depths, leaf_depths
 from kernel.trees import encode, leaves
@@ -82,7 +83,7 @@ def test_maps_are_the_right_way_up_and_one_pair_an_output(plane):
     assert np.abs(values - y[:, None] * x[None, :]).max() <= 0.2
     assert np.abs(values - x[:, None] * y[None, :]).max() > 0.5  # the control: transposed it would not fit
     assert all("Output 2" in picture["title"] for picture in pictures[2:])
-    assert "Output 2: The error" in report.write(report_data(plane, checked=True))
+    assert "Output 2: The error" in write(report_data(plane, checked=True))
 
 
 def test_boxes_have_a_picture_where_the_depth_varies(line, plane):
@@ -130,4 +131,4 @@ def test_a_run_without_a_model_has_a_page(line):
         replace(line, subject=replace(line.subject, files={}), files={}, certificate=certificate), checked=False
     )
     assert data["pictures"] == [] and data["sizes"] is None
-    assert "No transformer was made" in report.write(data)
+    assert "No transformer was made" in write(data)

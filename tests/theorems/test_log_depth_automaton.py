@@ -12,8 +12,8 @@ from certiformer.axioms import log_depth_automaton as axiom
 from certiformer.compiler.automata import word_reader
 from certiformer.kernel import Refused
 from certiformer.kernel.construction import step
-from certiformer.kernel.situations.automaton_claims import Report, finding
 from certiformer.kernel.situations.numbers import Run
+from certiformer.kernel.situations.reports import Report, automaton_finding
 from certiformer.kernel.weights import Tensor
 from compiler.automata.random_automata import is_right, random_automaton
 from theorems.automaton_rule import LENGTH, PROVE, arrays, stored
@@ -54,7 +54,7 @@ def test_many_states_of_log_depth_are_too_fine_for_bfloat16(form):
 
 def test_numbers_that_a_type_does_not_have_are_refused(form, monkeypatch):
     """65 states need multiples of 1/4 up to 65; whether slots would be near enough is not asked any more."""
-    monkeypatch.setattr("certiformer.compiler.automata.forms.MAX_STATES", 65)
+    monkeypatch.setattr("certiformer.compiler.automata.log_depth.MAX_STATES", 65)
     monkeypatch.setattr("certiformer.kernel.weights.MAX_NUMBERS", 10**9)
     automaton = random_automaton(0, 33, 1)
     with pytest.raises(Refused, match="may fall short"):
@@ -147,7 +147,7 @@ def test_the_wrong_number_of_passes_is_refused(form):
 
 def test_without_a_margin_nothing_is_found():
     automaton = random_automaton(0, 2, 1)
-    assert finding(Report(automaton, 5, "float64", arb(1e-20), arb(0.2), 7)).parameters["margin"] == "0.2"
-    for margin in (None, arb(0), arb(-1), arb("nan")):
+    assert automaton_finding(Report(arb(1e-20), arb(0.2), 7), automaton, 5).parameters["margin"] == "0.2"
+    for margin in (arb(0), arb(-1), arb("nan")):
         with pytest.raises(Refused, match="either side of a threshold"):
-            finding(Report(automaton, 5, "float64", arb(1e-20), margin, 7))
+            automaton_finding(Report(arb(1e-20), margin, 7), automaton, 5)

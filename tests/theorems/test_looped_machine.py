@@ -33,7 +33,7 @@ def stored(machine: Machine, cells: int, dtype: str = "float64"):
 def test_compiled_machines_are_proved(cells, dtype):
     for machine in (busy_beaver(5), increment(), palindrome(), random_machine(7)):
         report = prove_looped(machine, *stored(machine, cells, dtype))
-        assert report.cells == cells and report.margin > 0.2 and report.leak < 1e-25
+        assert report.margin > 0.2 and report.leak < 1e-25
 
 
 def test_the_situations_are_counted():

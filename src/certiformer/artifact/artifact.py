@@ -18,7 +18,7 @@ from certiformer.artifact.folder import write_folder
 from certiformer.errors import BadInput
 from certiformer.kernel.certificate import Certificate, Outcome, rules_used
 from certiformer.kernel.files import CERTIFICATE, CONFIG, MODEL, digest, parse_json
-from certiformer.report.wording import rests_on
+from certiformer.report.wording import rests_on, verdict
 
 if TYPE_CHECKING:
     import numpy as np
@@ -122,7 +122,7 @@ class Artifact:
     @property
     def word(self) -> str:
         """What became of the claim in one word; *certified* only if the checker accepted here."""
-        return self.outcome.word(self.level, checked=not self.recorded)
+        return verdict(self.outcome.value, self.level, checked=not self.recorded)
 
     @property
     def upper(self) -> float | None:

@@ -18,6 +18,7 @@ from certiformer.disk import refuse_own_input
 from certiformer.errors import BadInput
 from certiformer.kernel.certificate import Certificate, Outcome
 from certiformer.kernel.files import CIRCUIT, CONFIG, MODEL, PROGRAM, digest
+from certiformer.report.wording import verdict
 
 if TYPE_CHECKING:
     from certiformer.export import Labels
@@ -85,7 +86,7 @@ def origin_notes(artifact: Artifact) -> dict[str, str]:
     certificate, files = artifact.certificate, artifact.files
     require_sealed(certificate, files, artifact.directory)
     notes = {"certiformer_version": __version__, "model_sha256": digest(files[MODEL])}
-    notes["recorded"] = certificate.outcome.word(certificate.level, checked=False)
+    notes["recorded"] = verdict(certificate.outcome.value, certificate.level, checked=False)
     if certificate.outcome is not Outcome.PROVED:
         return notes
     scope = SCOPE_OF_PROGRAMS if certificate.subject == PROGRAM else SCOPE

@@ -1,8 +1,5 @@
-"""The transformer of an encoder-decoder, as the theorem `axioms.encoder_decoder_machine` states it.
-
-Independent of the compiler. The numbers that are not whole (1 / (i + 1), its square and 1/3) are taken as they are stored;
-the theorem bounds them.
-"""
+"""The transformer of an encoder-decoder, as the theorem `axioms.encoder_decoder_machine` states it. The numbers that are
+not whole (1 / (i + 1), its square and 1/3) are taken as they are stored; the theorem bounds them."""
 
 from __future__ import annotations
 
@@ -105,9 +102,8 @@ class EncoderShape:
         made.block()
         old = [({at["latest"] + g: 1.0, at["fresh"]: -1.0}, 0.0, {at["read"] + g: 1.0}) for g in range(symbols)]
         at_start = {at["fresh"]: 1.0, at["one"]: -1.0}
-        made.units(
-            [*old, *(({at["initial"] + g: 1.0, **at_start}, 0.0, {at["read"] + g: 1.0}) for g in range(symbols))]
-        )
+        new = [({at["initial"] + g: 1.0, **at_start}, 0.0, {at["read"] + g: 1.0}) for g in range(symbols)]
+        made.units([*old, *new])
         return made.finished(1, dtype)
 
     def _table(self) -> Iterator[Unit]:

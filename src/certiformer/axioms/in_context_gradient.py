@@ -9,8 +9,7 @@ Statement
     bound. With softmax attention (two heads and a sink, or mirrored tokens and one step) the bound holds for both.
 
 Source
-    von Oswald et al. 2023 (oswald2023): tokens (x_j, y_j) and linear attention. Looping one layer: Gatmiry et al. 2024
-    (gatmiry2024).
+    von Oswald et al. 2023 (oswald2023): tokens (x_j, y_j) and linear attention. One looped layer: gatmiry2024.
 
 Differs from the source in
     Keys have coordinates of their own and carry 1/n: no weight depends on the number of rows, unused rows and the query
@@ -85,10 +84,9 @@ Tests
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from flint import arb, fmpq
 
@@ -97,9 +95,8 @@ from certiformer.kernel.balls import INFINITY, ONE, ZERO, ball, decimal, larger,
 from certiformer.kernel.computation import Files, Finding
 from certiformer.kernel.construction import Construction, copy
 from certiformer.kernel.files import CONFIG, LEARNER, MODEL
-from certiformer.kernel.meanings.learner import larger_reading, read_learner, smaller_reading, written
+from certiformer.kernel.meanings.learner import larger_reading, most, read_learner, require_tolerance, smaller_reading
 from certiformer.kernel.meanings.least_squares import LeastSquares
-from certiformer.kernel.programs import exact_text
 from certiformer.kernel.rounding import FORMATS, Format, no_overflow
 from certiformer.kernel.weights import Tensor, read_model
 
@@ -136,7 +133,7 @@ def find(files: Files) -> Finding:
     working_precision()
     learner = _learner(files)
     error = run_bound(learner, require_weights(learner, *read_model(files[CONFIG], files[MODEL])))
-    left, bound = require_tolerance(learner, error), decimal(error, up=True)
+    left, bound = require_tolerance(learner.tolerance, error), decimal(error, up=True)
     exactly = "are exactly those of the algorithm" if learner.attention == "linear" else "are those of the algorithm"
     reason = f"the stored weights {exactly}, and a run in {learner.dtype} differs by at most {most(error)}"
     return Finding(reason, {"margin": decimal(left, up=False), "run": bound}, bound)
@@ -149,26 +146,9 @@ def _learner(files: Files) -> LeastSquares:
     return learner
 
 
-def most(bound: arb) -> str:
-    """An upper bound as a decimal, rounded up."""
-    return exact_text(Fraction(decimal(bound, up=True)))
-
-
-def require_tolerance(learner: LeastSquares, error: arb) -> arb:
-    """What the proved error leaves of the stated tolerance."""
-    tolerance = written(learner.tolerance)
-    left = (ball(tolerance) - error).lower()
-    if not left > 0:
-        raise Refused(f"the proved bound is at most {most(error)}, above the tolerance {exact_text(tolerance)}")
-    return left
-
-
 def construction(learner: LeastSquares, weights: Sequence[float]) -> Construction:
-    """The transformer of a learner whose layers have these output weights.
-
-    The stream is (key m x | features x | left to learn r), for two softmax heads also (one, sink). Registers are (strength
-    e_i | e_i | 0), with their mirror images after them or a sink behind them.
-    """
+    """The transformer with these output weights. Its stream is (key m x | features x | left to learn r), for two softmax
+    heads also (one, sink); registers are (strength e_i | e_i | 0), then their mirror images or a sink."""
     d, pair = learner.features, learner.attention == "softmax-pair"
     left, one, sink = 2 * d, 2 * d + 1, 2 * d + 2
     mark = {one: 1.0} if pair else {}
@@ -209,8 +189,7 @@ def require_weights(learner: LeastSquares, config: Mapping[str, Any], tensors: M
     return largest([abs(arb(weight) / exact - 1).upper() for weight, exact in zip(stored, wanted, strict=True)])
 
 
-@dataclass(frozen=True)
-class Spectrum:
+class Spectrum(NamedTuple):
     """growth and reach of the proof in rows by i and k - i, bounds of t_k, and of the product of all |1 - eta_k t_k|."""
 
     rows: list[list[tuple[arb, arb]]]  # a single row where all steps are equal
@@ -228,9 +207,7 @@ def spectrum(steps: tuple[float, ...], whiten: tuple[float, ...], low: Fraction,
     count, whitened = len(steps), any(whiten)
     equal = len({*steps}) == 1 and not whitened
     if (count > MOST_STEPS and not equal) or (whitened and not low > 0):
-        raise Refused(
-            f"there are bounds for at most {MOST_STEPS} different steps, with whitening for eigenvalues above 0"
-        )
+        raise Refused(f"bounds are for at most {MOST_STEPS} different steps, with whitening for eigenvalues above 0")
     rows = [[(ONE, ZERO)] * (count - i + 1) for i in range(1 if equal else count)]
     lowest, highest, left = [INFINITY] * count, [ZERO] * count, ZERO
     # Cells that are narrow at both ends, where the products vary most; a chain from one end to the other covers all.
@@ -348,8 +325,7 @@ def softmax_errors(learner: LeastSquares, form: Format, deviation: arb) -> tuple
     each = (1 + deviation) * top.exp() * omega / small
     if pair:
         each = each + (1 + deviation) * 2 * score * top.cosh() * top.exp() * count / c.exp()
-        # The sink's own r: both heads give the other tokens a share of at most 2 t there, and its own share is 1.
-        weight = (1 + deviation) * c.exp() / small
+        weight = (1 + deviation) * c.exp() / small  # the sink's own r: the shares of other tokens are at most 2 t there
         each = each + 4 * learner.layers * weight * weight * arb(max(learner.steps)) * form.tiny
     return ((1 + deviation) * top.cosh() - 1).upper(), each.upper()
 
@@ -363,10 +339,7 @@ def eigenvalues(learner: LeastSquares, shift: Fraction) -> tuple[Fraction, Fract
 
 
 def run_bound(learner: LeastSquares, deviation: arb = ZERO, shift: Fraction = Fraction(0)) -> arb:
-    """How far a run may be from the steps that `learner` describes; raises `Refused` where there is no bound.
-
-    `shift` is how far the eigenvalues that the stored registers make may be from those of the claim.
-    """
+    """How far a run may be from the steps of `learner`; `shift`: how far stored registers move the eigenvalues."""
     working_precision()
     form, values = FORMATS[learner.dtype], spectrum(learner.steps, learner.whiten, *eigenvalues(learner, shift))
     bound = LearnerRun(learner, form, values, deviation).bound()

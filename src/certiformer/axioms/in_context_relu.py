@@ -100,9 +100,8 @@ from certiformer.kernel.balls import ONE, ZERO, ball, decimal, larger, working_p
 from certiformer.kernel.computation import Files, Finding
 from certiformer.kernel.construction import Construction, Head, copy, eraser
 from certiformer.kernel.files import CONFIG, LEARNER, MODEL
-from certiformer.kernel.meanings.learner import read_learner
+from certiformer.kernel.meanings.learner import most, read_learner
 from certiformer.kernel.meanings.relu_learner import ReluLearner
-from certiformer.kernel.programs import exact_text
 from certiformer.kernel.rounding import FORMATS
 from certiformer.kernel.weights import read_model
 
@@ -131,7 +130,7 @@ def sentence(files: Files) -> str:
     """The claim in one plain sentence."""
     learner = _learner(files)
     try:
-        bound = exact_text(Fraction(decimal(_drift(learner).prediction, up=True)))
+        bound = most(_drift(learner).prediction)
     except Refused:
         bound = None
     return learner.sentence(bound)

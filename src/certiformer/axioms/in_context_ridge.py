@@ -74,19 +74,19 @@ from fractions import Fraction
 
 from flint import arb, fmpq
 
-from certiformer.axioms.in_context_gradient import (
-    eigenvalues,
-    most,
-    require_tolerance,
-    require_weights,
-    run_bound,
-    spectrum,
-)
+from certiformer.axioms.in_context_gradient import eigenvalues, require_weights, run_bound, spectrum
 from certiformer.kernel import Refused
 from certiformer.kernel.balls import ZERO, ball, decimal, largest, smaller, working_precision
 from certiformer.kernel.computation import Files, Finding
 from certiformer.kernel.files import CONFIG, LEARNER, MODEL
-from certiformer.kernel.meanings.learner import larger_reading, read_learner, smaller_reading, written
+from certiformer.kernel.meanings.learner import (
+    larger_reading,
+    most,
+    read_learner,
+    require_tolerance,
+    smaller_reading,
+    written,
+)
 from certiformer.kernel.meanings.least_squares import LeastSquares
 from certiformer.kernel.weights import Tensor, read_model
 
@@ -124,7 +124,7 @@ def find(files: Files) -> Finding:
     deviation = require_weights(replace(learner, strength=held), config, tensors)
     left, distance, run = ridge_bounds(learner, deviation, held)
     error = (distance + run).upper()
-    margin = require_tolerance(learner, error)
+    margin = require_tolerance(learner.tolerance, error)
     parts = {name: decimal(value, up=True) for name, value in (("left", left), ("distance", distance), ("run", run))}
     reason = (
         f"the stored weights are those of the algorithm; after {learner.layers} steps at most {most(left)} of the weights"

@@ -79,7 +79,6 @@ Tests
 
 from __future__ import annotations
 
-from fractions import Fraction
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -91,10 +90,9 @@ from certiformer.kernel.balls import ZERO, ball, decimal, larger, smaller, worki
 from certiformer.kernel.computation import Files, Finding
 from certiformer.kernel.construction import Construction, Entries, Head, copy, eraser
 from certiformer.kernel.files import CONFIG, LEARNER, MODEL
-from certiformer.kernel.meanings.learner import larger_reading, read_learner
+from certiformer.kernel.meanings.learner import larger_reading, most, read_learner
 from certiformer.kernel.meanings.relu_learner import ReluLearner
 from certiformer.kernel.meanings.selection import Selection
-from certiformer.kernel.programs import exact_text
 from certiformer.kernel.rounding import FORMATS, Format, NoBound, no_overflow
 from certiformer.kernel.weights import read_model
 
@@ -126,7 +124,7 @@ def sentence(files: Files) -> str:
         bounds = _bounds(learner)
     except Refused:
         return learner.sentence(None, None)
-    bound, lead = (exact_text(Fraction(decimal(value, up=True))) for value in (bounds.prediction, bounds.lead))
+    bound, lead = (most(value) for value in (bounds.prediction, bounds.lead))
     return learner.sentence(bound, lead)
 
 

@@ -83,10 +83,10 @@ from certiformer.kernel.computation import Files, Finding
 from certiformer.kernel.construction import Construction, Unit, cleared, copy, step
 from certiformer.kernel.files import AUTOMATON, CONFIG, MODEL
 from certiformer.kernel.meanings.automaton import Automaton
-from certiformer.kernel.situations.automaton_claims import NOT_CLAIMED as NOT_CLAIMED
-from certiformer.kernel.situations.automaton_claims import Report, claim, finding
 from certiformer.kernel.situations.heads import brought, shares_of
 from certiformer.kernel.situations.numbers import UNIT, Number, Run, as_ball, gathered, sure, term
+from certiformer.kernel.situations.reports import NOT_CLAIMED as NOT_CLAIMED
+from certiformer.kernel.situations.reports import Report, automaton_claim, automaton_finding
 from certiformer.kernel.weights import Tensor, read_model
 
 THEOREM = {
@@ -113,15 +113,14 @@ def sentence(files: Files) -> str:
     automaton, (config, _) = Automaton.from_text(files[AUTOMATON]), read_model(files[CONFIG], files[MODEL])
     loops = config["loops"]
     how = f"{loops:,} passes of the two blocks" if loops > 1 else "one pass of the two blocks"
-    return claim(automaton, config["input"]["tokens"] - 1, how, config["dtype"])
+    return automaton_claim(automaton, config["input"]["tokens"] - 1, how, config["dtype"])
 
 
 def find(files: Files) -> Finding:
     """Why the claim holds, with the smallest margin and what it was found over; raises `Refused` or `BadInput`."""
-    report = prove(Automaton.from_text(files[AUTOMATON]), *read_model(files[CONFIG], files[MODEL]))
-    return finding(
-        report, f"every stored number is the one of the construction; for the {report.cases} numbers of a slot"
-    )
+    automaton, (config, tensors) = Automaton.from_text(files[AUTOMATON]), read_model(files[CONFIG], files[MODEL])
+    how = "every stored number is the one of the construction; for the {cases} numbers of a slot"
+    return automaton_finding(prove(automaton, config, tensors), automaton, config["input"]["tokens"] - 1, how)
 
 
 def prove(automaton: Automaton, config: dict[str, Any], tensors: Mapping[str, Tensor]) -> Report:
@@ -134,7 +133,7 @@ def prove(automaton: Automaton, config: dict[str, Any], tensors: Mapping[str, Te
     if 4 * max(states, length.bit_length()) > 2 ** Run(dtype).precision:
         raise Refused(f"the numbers of {states:,} states on {length + 1:,} rows are not exact in {dtype}")
     leak, margin = arrivals(dtype, length + 1, states)
-    return Report(automaton, length, dtype, leak, margin, max(states, 2))
+    return Report(leak, margin, max(states, 2))
 
 
 def arrivals(dtype: str, rows: int, states: int) -> tuple[arb, arb]:

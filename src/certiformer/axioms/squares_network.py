@@ -120,7 +120,7 @@ def square_error(network: SquaresNetwork, domain: BallDomain, spacing: list[arb]
     total = network.square_constant
     for axis, heads in enumerate(network.heads):
         part = Prototypes(1, 1, 1, heads, [[network.square_slope[axis]]], [ZERO], [ZERO])
-        line = domain.axis(axis)
+        line = domain.axes((axis,))
         low, high = line.ends[0]
         tab = taylor.table(1, FORM_ORDER)
         pieces = []

@@ -162,10 +162,11 @@ def run(options: Options, terminal: Terminal) -> int:
 
 def _subject(directory: str) -> str | None:
     """The file that the certificate is about, or None where that cannot be said and the folder was refused."""
-    from certiformer.kernel.certificate import read_certificate
+    from certiformer.kernel.certificate import certificate_in
+    from certiformer.kernel.files import read_files
 
     try:
-        return read_certificate(directory).subject
+        return certificate_in(read_files(directory)).subject
     except BadInput:
         return None
 
@@ -222,9 +223,8 @@ def _facts(verdict: Verdict, directory: str, seconds: float) -> dict[str, object
 
 
 def _describe(verdict: Verdict, directory: str, seconds: float, terminal: Terminal) -> None:
-    from certiformer.cli.outcome import bracket_line
     from certiformer.report.numbers import bound_text
-    from certiformer.report.wording import rests_on
+    from certiformer.report.wording import bracket_line, rests_on
 
     if verdict.accepted:
         terminal.fact("certified", verdict.sentence, "good")
@@ -255,10 +255,11 @@ def proved_run_error(verdict: Verdict) -> str | None:
 def _recorded_program(verdict: Verdict, terminal: Terminal) -> None:
     """The target as it was recorded, where it is too long for the sentence."""
     from certiformer.kernel.claim import FunctionOnBox
+
+    if verdict.claim is None or not isinstance(verdict.claim.target, FunctionOnBox) or verdict.claim.target.is_short:
+        return
     from certiformer.target.show import formula
 
-    if verdict.claim is None or not isinstance(verdict.claim.target, FunctionOnBox):
-        return
     lines = [line for text in formula(verdict.claim.target.program) for line in text.splitlines()]
     if sum(map(len, lines)) > 400:
         terminal.listing("program", lines)

@@ -62,7 +62,7 @@ def write_report(run: Artifact, terminal: Terminal) -> Path | None:
 
 def describe(run: Artifact, terminal: Terminal) -> None:
     """The result for a reader."""
-    from certiformer.report import verdict
+    from certiformer.report.wording import verdict
 
     word = verdict(run.outcome.value, run.level, checked=True)
     if len(run.candidates) > 1:

@@ -127,10 +127,6 @@ class BallDomain:
     def dimension(self) -> int:
         return len(self.ends)
 
-    def axis(self, i: int) -> BallDomain:
-        """The one-dimensional domain of axis i."""
-        return self.axes((i,))
-
     def axes(self, chosen: tuple[int, ...]) -> BallDomain:
         """The domain of the chosen axes alone, in the given order."""
         return BallDomain.between([self.ends[i] for i in chosen])

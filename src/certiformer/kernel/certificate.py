@@ -34,12 +34,10 @@ transformer T and B the target f.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 from certiformer.errors import BadInput
@@ -56,7 +54,6 @@ from certiformer.kernel.files import (
     digest,
     entries,
     parse_json,
-    read_files,
 )
 from certiformer.kernel.programs import exact
 
@@ -247,18 +244,6 @@ class Outcome(Enum):
             return 0 if level == 2 else 3
         return {Outcome.REFUTED: 1, Outcome.INVALID: 2, Outcome.UNDECIDED: 3}[self]
 
-    def word(self, level: int, *, checked: bool) -> str:
-        """The one word for an outcome: *certified* is said only by whoever saw the checker accept.
-
-        >>> Outcome.PROVED.word(2, checked=True), Outcome.PROVED.word(2, checked=False)
-        ('certified', 'proved, as recorded')
-        """
-        if self is not Outcome.PROVED:
-            return self.value
-        if level < 2:
-            return "proved (numerical)"
-        return "certified" if checked else "proved, as recorded"
-
 
 @dataclass(frozen=True)
 class Witness:
@@ -372,13 +357,6 @@ def certificate_in(files: Mapping[str, bytes]) -> Certificate:
             what = f"which the certificate, about {certificate.subject}, does not seal"
             raise BadInput(f"the folder holds {name}, {what}")
     return certificate
-
-
-def read_certificate(directory: str | Path) -> Certificate:
-    """The certificate of a folder; see `certificate_in`."""
-    if not os.path.lexists(Path(directory) / CERTIFICATE):
-        raise BadInput(f"{directory} is not the folder of a finished run: it has no {CERTIFICATE}")
-    return certificate_in(read_files(directory))
 
 
 def _is_text(value: Any) -> bool:

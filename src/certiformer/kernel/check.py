@@ -106,27 +106,11 @@ def _judge(files: Mapping[str, bytes], workers: int | None, progress: Progress |
         return import_module("certiformer.kernel.computation").decide_computation(files)
     claim = read_claim(files)
     if isinstance(claim, ProgramClaim):
-        return _decide_program(claim)
+        return import_module("certiformer.kernel.situations.rasp.prove").decide(claim)
     try:
         return _decide(claim, files, workers, progress, effort)
     except (BadInput, Refused) as problem:
         return Verdict("refused", 0, None, None, str(problem), claim.sentence(), claim)
-
-
-def _decide_program(claim: ProgramClaim) -> Verdict:
-    """A compiled program; nothing else needs the language of programs."""
-    certificate = claim.certificate
-    require_absent(certificate, "lower", "witness", "apriori", "run_error")
-    if certificate.epsilon != "0":
-        raise Refused("a compiled program is claimed to be exact, and its certificate states another epsilon")
-    if claims_nothing(certificate):
-        require_absent(certificate, "proof")
-        return Verdict("undecided", 0, None, None, nothing_claimed(certificate), "")
-    if certificate.outcome is not Outcome.PROVED:
-        raise Refused("a compiled program is proved or not; no folder refutes it")
-    report = import_module("certiformer.kernel.situations.rasp.prove").check(claim)
-    steps = {"cases": report.cases}
-    return Verdict("proved", 2, "0", None, report.reason, report.sentence, proof=certificate.proof, steps=steps)
 
 
 def _decide(
@@ -177,7 +161,8 @@ def _decide(
     upper = conclude(certificate.proof, claim.problem, boxes, progress).bound
     if not upper <= epsilon:
         raise Refused(f"the proof only gives about {float(upper):.6g}, which exceeds epsilon = {certificate.epsilon}")
-    require_upper(certificate, upper)
+    if certificate.upper is not None and not upper <= ball(exact(certificate.upper)):
+        raise Refused(f"the certificate states an error of at most {certificate.upper}, which is not proved")
     if lower is not None and lower > upper:
         raise Refused("the recorded witness contradicts the proof")
     steps = {"leaves": sum(tree.count(LEAF) for tree in covers.values())} if covers else {}
@@ -221,16 +206,6 @@ def require_absent(certificate: Certificate, *names: str) -> None:
     for name in names:
         if getattr(certificate, name) is not None:
             raise Refused(f"the certificate states the field {name}, which such a claim does not have")
-
-
-def require_upper(certificate: Certificate, proved: arb | None) -> None:
-    """The stated upper bound is not below the proved one; without a proof there is none."""
-    if certificate.upper is None:
-        return
-    if proved is None:
-        raise Refused("the certificate states an upper bound of the error but claims no proof")
-    if not proved <= ball(exact(certificate.upper)):
-        raise Refused(f"the certificate states an error of at most {certificate.upper}, which is not proved")
 
 
 def require_lower(certificate: Certificate, proved: arb | None) -> None:

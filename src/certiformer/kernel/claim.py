@@ -20,9 +20,10 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from importlib import import_module
 from typing import Any
 
@@ -110,11 +111,19 @@ class FunctionOnBox:
         point = "x1" if variables == 1 else "(x1, x2)" if variables == 2 else f"(x1, ..., x{variables})"
         one = outputs == 1
         what = "the transformer's output differs" if one else f"each of the transformer's {outputs} outputs differs"
-        texts = [expression(self.program.select(o), LONGEST_FORMULA) for o in range(outputs)]
-        text = "" if None in texts else ", ".join(filter(None, texts))
-        long = not text or len(text) > LONGEST_FORMULA
-        shown = "the recorded program" if long else text if one else f"[{text}]"
+        shown = "the recorded program" if not self.is_short else self._text if one else f"[{self._text}]"
         return f"At every real point {point} of {self.box}, {what} from {shown} by at most {tolerance}."
+
+    @property
+    def is_short(self) -> bool:
+        """Whether the sentence shows the program itself."""
+        return 0 < len(self._text) <= LONGEST_FORMULA
+
+    @cached_property
+    def _text(self) -> str:
+        """All outputs, or nothing where one of them is too long."""
+        texts = [expression(self.program.select(o), LONGEST_FORMULA) for o in range(len(self.program.outputs))]
+        return "" if None in texts else ", ".join(filter(None, texts))
 
 
 @dataclass(frozen=True)
@@ -295,23 +304,16 @@ def read_claim(files: Mapping[str, bytes]) -> Claim | ProgramClaim:
     return Claim(certificate, target, positive(certificate.epsilon), contents[LEAVES], problem)
 
 
-def sealed_contents(certificate: Certificate, files: Mapping[str, bytes], names: Iterable[str]) -> dict[str, bytes]:
+def sealed_contents(certificate: Certificate, files: Mapping[str, bytes], names: tuple[str, ...]) -> dict[str, bytes]:
     """What the files hold that the certificate seals, which must be exactly these names."""
-    contents = {}
-    for name in names:
-        contents[name] = content(files, name)
-        if certificate.seals.get(name) != digest(contents[name]):
-            raise Refused(f"{name} was changed after the certificate was sealed: its hash does not match")
-    if set(certificate.seals) != set(contents):
+    if set(certificate.seals) != set(names):
         raise Refused("the certificate seals files that it should not, or misses one")
-    return contents
-
-
-def content(files: Mapping[str, bytes], name: str) -> bytes:
-    """What a file holds that has to be there."""
-    if name not in files:
-        raise Refused(f"{name} does not exist in the folder")
-    return files[name]
+    for name in names:
+        if name not in files:
+            raise Refused(f"{name} does not exist in the folder")
+        if certificate.seals[name] != digest(files[name]):
+            raise Refused(f"{name} was changed after the certificate was sealed: its hash does not match")
+    return {name: files[name] for name in names}
 
 
 def _on_box(target: FunctionOnBox | TeacherOnBox, network: Network) -> Problem:

@@ -19,8 +19,8 @@ from certiformer.errors import BadInput
 from certiformer.kernel import Refused
 from certiformer.kernel.certificate import STATEMENTS, Certificate, Outcome, Theorem, axiom, certificate_in
 from certiformer.kernel.check import Verdict, claims_nothing, nothing_claimed, require_absent
-from certiformer.kernel.claim import content
-from certiformer.kernel.files import CONFIG, DESCRIPTIONS, MODEL, digest, read_files
+from certiformer.kernel.claim import sealed_contents
+from certiformer.kernel.files import CONFIG, DESCRIPTIONS, MODEL, read_files
 from certiformer.kernel.programs import decimal_text, exact
 
 Files = Mapping[str, bytes]
@@ -52,7 +52,7 @@ def decide_computation(present: Files) -> Verdict:
     sentence = ""
     try:
         certificate = certificate_in(present)
-        module, files = _module(_rule(certificate)), sealed_files(certificate, present)
+        module, files = _module(_rule(certificate)), _sealed(certificate, present)
         sentence = module.sentence(files)
         require_absent(certificate, "lower", "witness", "apriori", "run_error")
         if claims_nothing(certificate):
@@ -71,7 +71,7 @@ def decide_computation(present: Files) -> Verdict:
 def claimed(certificate: Certificate, files: Files) -> tuple[str, tuple[str, ...]]:
     """What the folder claims in one sentence, and what it does not say; nothing is proved here."""
     module = _module(_rule(certificate))
-    return module.sentence(sealed_files(certificate, files)), module.NOT_CLAIMED
+    return module.sentence(_sealed(certificate, files)), module.NOT_CLAIMED
 
 
 def _module(rule: str) -> Any:
@@ -89,15 +89,8 @@ def _rule(certificate: Certificate) -> str:
     return proof.id
 
 
-def sealed_files(certificate: Certificate, present: Files) -> dict[str, bytes]:
-    """The files that a certificate speaks of; raises `Refused` where one is not the one that was sealed."""
-    if set(certificate.seals) != {MODEL, CONFIG, certificate.subject}:
-        raise Refused("the certificate seals files that it should not, or misses one")
-    files = {name: content(present, name) for name in certificate.seals}
-    for name, data in files.items():
-        if certificate.seals[name] != digest(data):
-            raise Refused(f"{name} was changed after the certificate was sealed: its hash does not match")
-    return files
+def _sealed(certificate: Certificate, present: Files) -> dict[str, bytes]:
+    return sealed_contents(certificate, present, (MODEL, CONFIG, certificate.subject))
 
 
 def _require_nothing_stated(certificate: Certificate) -> None:

@@ -77,26 +77,8 @@ from operator import mul
 
 from flint import arb, arb_mat, fmpq
 
-from certiformer.kernel import Refused, taylor
-from certiformer.kernel.arrays import (
-    Apply,
-    ArrayProgram,
-    Attend,
-    Linear,
-    Node,
-    Norm,
-    Pool,
-    Rows,
-    Stream,
-    Sum,
-    arguments,
-    constants,
-    is_zero,
-    node_value,
-    point_stream,
-    take_rows,
-    transpose,
-)
+from certiformer.kernel import Refused, arrays, taylor
+from certiformer.kernel.arrays import ArrayProgram, Node, Stream, arguments, constants, is_zero, node_value, take_rows
 from certiformer.kernel.balls import HALF, INFINITY, ONE, ZERO, BallDomain, Box, largest, power, smaller
 from certiformer.kernel.problem import Function, Network, SelectedOutput
 from certiformer.kernel.taylor import Form, FormAlgebra, Table
@@ -130,7 +112,7 @@ class _Reader:
 
     def __init__(self, program: ArrayProgram, box: Box):
         self.nodes, self.table = program.nodes, taylor.table(box.dimension, 1)
-        self.forms = {0: point_stream(self.table, box, program.source)}
+        self.forms = {0: arrays.point_stream(self.table, box, program.source)}
         self.readings = [Reading(self.forms[0])]
         for n in range(1, len(self.nodes)):
             self.readings.append(self._reading(n))
@@ -146,27 +128,27 @@ class _Reader:
         node, table = self.nodes[n], self.table
         mixes = [mix for x in arguments(node) for mix in self.readings[x].mixes]
         match node:
-            case Apply(kind, x):
+            case arrays.Apply(kind, x):
                 argument, (rows, columns) = self.form(x), self.form(x).shape
                 one = arb_mat(columns, columns, [int(i == j) for i in range(columns) for j in range(columns)])
                 fresh = [Mix(r, kind, argument.rows([r]), one) for r in range(rows)]
                 return Reading(constants(table, arb_mat(rows, columns)), tuple(fresh))
-            case Attend("softmax", scores, values, allowed) if _is_constant(self.form(values)) and all(allowed):
+            case arrays.Attend("softmax", scores, values, allowed) if _is_constant(self.form(values)) and all(allowed):
                 fresh, columns = (
                     _softmax_mixes(self.form(scores), self.form(values), allowed),
                     self.form(values).shape[1],
                 )
                 return Reading(constants(table, arb_mat(len(allowed), columns)), tuple(fresh))
-            case Linear():
+            case arrays.Linear():
                 kept = [replace(m, values=m.values * node.weight.matrix) for m in mixes]
-            case Pool():
+            case arrays.Pool():
                 shares = node.weights.matrix
                 kept = [
                     replace(m, row=k, values=m.values * shares[k, m.row]) for m in mixes for k in range(shares.nrows())
                 ]
-            case Rows():
+            case arrays.Rows():
                 kept = [replace(m, row=k) for m in mixes for k, row in enumerate(node.chosen) if row == m.row]
-            case Sum():
+            case arrays.Sum():
                 kept = mixes
             case _:
                 kept = []
@@ -188,7 +170,7 @@ def _is_constant(form: Stream) -> bool:
 def _softmax_mixes(scores: Stream, values: Stream, allowed: tuple[tuple[int, ...], ...]) -> list[Mix]:
     numbers, mixes = values.coef.get(0, arb_mat(*values.shape)), []
     for row, keys in enumerate(allowed):
-        seen = transpose(transpose(scores.rows([row])).rows(list(keys)))
+        seen = arrays.transpose(arrays.transpose(scores.rows([row])).rows(list(keys)))
         mixes.append(Mix(row, "softmax", seen, take_rows(numbers, list(keys))))
     return mixes
 
@@ -448,7 +430,9 @@ def _rests(taus: list[arb], k: int) -> list[arb]:
 
 def _is_analytic(node: Node) -> bool:
     """Heads that choose (`hard`, `nearest`) or cut off (`relu`) look affine on a box where the choice is certain."""
-    return node.kind in ("softmax", "linear") if isinstance(node, Attend) else not isinstance(node, Apply | Norm)
+    if isinstance(node, arrays.Attend):
+        return node.kind in ("softmax", "linear")
+    return not isinstance(node, arrays.Apply | arrays.Norm)
 
 
 def as_prototypes(network: Network) -> Prototypes | None:

@@ -31,26 +31,7 @@ from typing import Any, Protocol
 from flint import arb, arb_mat, fmpq
 
 from certiformer.kernel import Refused, arrays, taylor
-from certiformer.kernel.arrays import (
-    Apply,
-    ArrayProgram,
-    Attend,
-    Constant,
-    Input,
-    Linear,
-    Norm,
-    Pool,
-    Scores,
-    Stack,
-    Stream,
-    Sum,
-    Weight,
-    arguments,
-    constants,
-    evaluate,
-    node_value,
-    point_stream,
-)  # fmt: skip
+from certiformer.kernel.arrays import ArrayProgram, Stream, Weight, arguments, constants, node_value, point_stream
 from certiformer.kernel.balls import ONE, ZERO, BallDomain, Box, ball, larger
 from certiformer.kernel.programs import Program
 from certiformer.kernel.taylor import Form, table, target_forms, value_ball
@@ -172,7 +153,7 @@ class Network:
         """The forms of all outputs on `box`."""
         table = taylor.table(self.dimension, order)
         self.require_room(table.size)
-        result = evaluate(self.program, point_stream(table, box, self.program.source))[-1]
+        result = arrays.evaluate(self.program, point_stream(table, box, self.program.source))[-1]
         return [result.form(r, c) for r in range(result.shape[0]) for c in range(result.shape[1])]
 
     @property
@@ -270,19 +251,19 @@ class _Lowering:
     def _tokens(self) -> int:
         stored, source = self.stored, self.stored.config["input"]
         if source["kind"] == "ids":
-            data = self.add(Input(stored.tokens, stored.config["width"]))
+            data = self.add(arrays.Input(stored.tokens, stored.config["width"]))
         else:
-            numbers = self.add(Input(stored.tokens, source["width"]))
+            numbers = self.add(arrays.Input(stored.tokens, source["width"]))
             data = self._linear(numbers, "embed.weight", "embed.bias")
             if stored.config["code"]["kind"] != "none":
-                data = self.add(Sum((data, self.add(Constant(stored.codes())))))
+                data = self.add(arrays.Sum((data, self.add(arrays.Constant(stored.codes())))))
         if not stored.registers:
             return data
-        return self.add(Stack((self.add(Constant(stored.tensors["registers"].matrix())), data)))
+        return self.add(arrays.Stack((self.add(arrays.Constant(stored.tensors["registers"].matrix())), data)))
 
     def _linear(self, x: int, weight: str, bias: str | None, *lead: int) -> int:
         shift = None if bias is None else self.stored.row(bias, *lead)
-        return self.add(Linear(x, self.stored.weight(weight, *lead), shift))
+        return self.add(arrays.Linear(x, self.stored.weight(weight, *lead), shift))
 
     def _rows(self, x: int, chosen: tuple[int, ...]) -> int:
         return x if chosen == self.everything else self.add(arrays.Rows(x, chosen))
@@ -294,7 +275,7 @@ class _Lowering:
             if block[part] is not None:
                 inner = self._norm(stream if part == "attention" else kept, b, part, "pre")
                 out = self._attention(inner, b, rows) if part == "attention" else self._feed_forward(inner, b)
-                kept = self.add(Sum((kept, out))) if block[part]["residual"] else out
+                kept = self.add(arrays.Sum((kept, out))) if block[part]["residual"] else out
                 kept = self._norm(kept, b, part, "post")
         return kept
 
@@ -304,14 +285,14 @@ class _Lowering:
         if norm is None or norm["place"] != place:
             return x
         return self.add(
-            Norm(x, arb(norm["epsilon"]), self.stored.row(f"{name}.scale"), self.stored.row(f"{name}.shift"))
+            arrays.Norm(x, arb(norm["epsilon"]), self.stored.row(f"{name}.scale"), self.stored.row(f"{name}.shift"))
         )
 
     def _feed_forward(self, x: int, b: int) -> int:
         kind, name = self.stored.config["blocks"][b]["ffn"]["kind"], f"blocks.{b}.ffn"
         hidden = self._linear(x, f"{name}.up", f"{name}.up_bias")
         if kind != "identity":
-            hidden = self.add(Apply(kind, hidden))
+            hidden = self.add(arrays.Apply(kind, hidden))
         return self._linear(hidden, f"{name}.down", f"{name}.down_bias")
 
     def _attention(self, x: int, b: int, rows: tuple[int, ...]) -> int:
@@ -322,8 +303,8 @@ class _Lowering:
                 mixed = self._head(x, queries, b, g, head, rows)
                 parts.append(self._linear(mixed, f"{name}.groups.{g}.output", None, head))
         if attention["bias"]:
-            parts.append(self.add(Constant(arb_mat([self.stored.row(f"{name}.output_bias")] * len(rows)))))
-        return parts[0] if len(parts) == 1 else self.add(Sum(tuple(parts)))
+            parts.append(self.add(arrays.Constant(arb_mat([self.stored.row(f"{name}.output_bias")] * len(rows)))))
+        return parts[0] if len(parts) == 1 else self.add(arrays.Sum(tuple(parts)))
 
     def _head(self, x: int, queries: int, b: int, g: int, head: int, rows: tuple[int, ...]) -> int:
         """The mixed values of one head."""
@@ -334,17 +315,17 @@ class _Lowering:
             for part, source in (("query", queries), ("key", x), ("value", x))
         )
         factor = ONE if attention["scale"] == "unit" else arb(attention["heads"][g]["key"]).rsqrt()
-        scores = self.add(Scores(query, key, factor))
+        scores = self.add(arrays.Scores(query, key, factor))
         if attention["score_bias"] != "none":
             biases = arb_mat([[stored.score_bias(b, g, head, i, j) for j in self.everything] for i in rows])
-            scores = self.add(Sum((scores, self.add(Constant(biases)))))
-        return self.add(Attend(attention["kind"], scores, value, tuple(stored.allowed(b, i) for i in rows)))
+            scores = self.add(arrays.Sum((scores, self.add(arrays.Constant(biases)))))
+        return self.add(arrays.Attend(attention["kind"], scores, value, tuple(stored.allowed(b, i) for i in rows)))
 
     def _readout(self, stream: int) -> int:
         kind, count = self.stored.config["readout"]["kind"], len(self.stored.read_rows)
         if kind in ("mean", "sum"):
             share = arb(fmpq(1, count)) if kind == "mean" else ONE
-            stream = self.add(Pool(stream, Weight(arb_mat(1, count, [share] * count))))
+            stream = self.add(arrays.Pool(stream, Weight(arb_mat(1, count, [share] * count))))
         return self._linear(stream, "readout.weight", "readout.bias")
 
 
@@ -390,9 +371,9 @@ class PointNetwork(Network):
 def bundles_of(program: ArrayProgram, n: int) -> Bundles | None:
     """The relu layer whose last step is node n; None where bundles would not help."""
     last = program.nodes[n]
-    middle = program.nodes[last.x] if isinstance(last, Linear) else None
-    first = program.nodes[middle.x] if isinstance(middle, Apply) and middle.name == "relu" else None
-    if not isinstance(last, Linear) or not isinstance(first, Linear):
+    middle = program.nodes[last.x] if isinstance(last, arrays.Linear) else None
+    first = program.nodes[middle.x] if isinstance(middle, arrays.Apply) and middle.name == "relu" else None
+    if not isinstance(last, arrays.Linear) or not isinstance(first, arrays.Linear):
         return None
     columns, rows = first.weight.matrix.transpose().tolist(), last.weight.matrix.tolist()
     groups: dict[tuple[float, ...], list[int]] = {}

@@ -55,21 +55,9 @@ from typing import Any
 from flint import arb
 
 from certiformer.errors import BadInput
-from certiformer.kernel import Refused
+from certiformer.kernel import Refused, certificate
 from certiformer.kernel.balls import ZERO, BallDomain, Box, Cell, ball, larger, smaller
-from certiformer.kernel.certificate import (
-    Boxes,
-    Finite,
-    Inner,
-    Node,
-    Outputs,
-    Situations,
-    Split,
-    Theorem,
-    Triangle,
-    axiom,
-    rule_name,
-)  # fmt: skip
+from certiformer.kernel.certificate import Boxes, Inner, Node, Outputs, Split, Theorem, Triangle, axiom, rule_name
 from certiformer.kernel.files import entries
 from certiformer.kernel.layers import LIPSCHITZ, Head, Prototypes, Unit, UnitSum, dot, units_of
 from certiformer.kernel.problem import FiniteProblem, Function, Problem, ProgramFunction, error_upper, select
@@ -114,8 +102,8 @@ def conclude(
         bound = prove_finite(node, problem, progress)
     elif isinstance(node, Boxes):
         bound = boxes(node, problem, path, limit)
-    elif isinstance(node, Finite | Situations):
-        wanted = "a finite set of rows" if isinstance(node, Finite) else "a compiled program"
+    elif isinstance(node, certificate.Finite | certificate.Situations):
+        wanted = "a finite set of rows" if isinstance(node, certificate.Finite) else "a compiled program"
         raise Refused(f"the rule {rule_name(node)} needs a claim about {wanted}, not about a box")
     elif isinstance(node, Theorem):
         bound = axiom(node.id, "functions on a box").check(node, problem)
@@ -175,7 +163,7 @@ def triangle(node: Triangle, problem: Problem) -> list[Problem]:
 
 def prove_finite(node: Node, problem: FiniteProblem, progress: Progress | None = None) -> arb:
     """Check the proof of a finite claim: a finite node, or a theorem about all rows at once."""
-    if isinstance(node, Finite):
+    if isinstance(node, certificate.Finite):
         return finite(problem, progress)
     if isinstance(node, Theorem):
         return axiom(node.id, "sequences").check(node, problem)

@@ -1,8 +1,8 @@
 """The page `report.html` of a run folder: one self-contained file that draws what was proved and how.
 
-`write(data)` renders plain data that `search.report_data` computed; nothing here evaluates a model, and the page asks for
-nothing outside itself (no script, no font, no image that is not inside it). It is a picture of the folder, not evidence:
-evidence is what `certiformer check` accepts.
+`page.write(data)` renders plain data that `search.report_data` computed; nothing here evaluates a model, and the page asks
+for nothing outside itself (no script, no font, no image that is not inside it). It is a picture of the folder, not
+evidence: evidence is what `certiformer check` accepts.
 
 The data is a dictionary with these entries (texts unless said otherwise; numbers in texts are exact decimals):
 
@@ -38,8 +38,3 @@ An *axis* is `{"label", "low": float, "high": float, "low_text", "high_text"}`. 
 * `sizes`: `x`, `y` (ends of logarithmic axes), `name` (text for both), `curves`: `{"label", "style", "points"}` with pairs,
   `dots`: `{"label", "style", "x", "y"}`.
 """
-
-from certiformer.report.page import write as write
-from certiformer.report.wording import NOT_CLAIMED as NOT_CLAIMED
-from certiformer.report.wording import NOT_CLAIMED_OF_ROWS as NOT_CLAIMED_OF_ROWS
-from certiformer.report.wording import verdict as verdict

@@ -80,12 +80,14 @@ def rests_on(rules: Sequence[str], runs: bool = False) -> str:
 
 
 def verdict(outcome: str, level: int, checked: bool) -> str:
-    """The word for an outcome.
+    """The one word for an outcome: *certified* is said only by whoever saw the checker accept.
 
     >>> verdict("proved", 2, True), verdict("proved", 2, False), verdict("proved", 1, True), verdict("refuted", 2, True)
     ('certified', 'proved, as recorded', 'proved (numerical)', 'refuted')
     """
-    return Outcome(outcome).word(level, checked=checked)
+    if outcome != Outcome.PROVED.value:
+        return outcome
+    return "proved (numerical)" if level < 2 else "certified" if checked else "proved, as recorded"
 
 
 def meaning(outcome: str, level: int, checked: bool) -> str:

@@ -17,9 +17,8 @@ from certiformer.kernel.certificate import Certificate, Theorem, rule_name
 from certiformer.kernel.files import CONFIG, LEAVES, MODEL, TARGET
 from certiformer.kernel.rules import LEAF
 from certiformer.kernel.weights import read_model
-from certiformer.report import NOT_CLAIMED, NOT_CLAIMED_OF_ROWS
 from certiformer.report.numbers import json_number
-from certiformer.report.wording import bracket_line, sizes_text
+from certiformer.report.wording import NOT_CLAIMED, NOT_CLAIMED_OF_ROWS, bracket_line, sizes_text
 from certiformer.search.report_data import sizes
 from certiformer.target import FiniteTarget, InductionMap, SequenceMap, SortMap, any_target_from_text, sentence_of
 from certiformer.target.anything import place_of, programs_of
@@ -168,7 +167,7 @@ class Approximation:
         return lines
 
     def page(self, artifact: Artifact) -> str:
-        from certiformer.report import write
+        from certiformer.report.page import write
         from certiformer.search.report_data import report_data
 
         collect = finite_report_data if isinstance(self.target, FiniteTarget) else report_data

@@ -14,8 +14,13 @@ from fractions import Fraction
 from importlib import import_module
 from typing import Any, Protocol
 
+from flint import arb
+
 from certiformer.errors import BadInput
+from certiformer.kernel import Refused
+from certiformer.kernel.balls import ball, decimal
 from certiformer.kernel.files import LEARNER, parse_json
+from certiformer.kernel.programs import exact_text
 
 FORMAT = "certiformer-learner-1"
 DTYPES = ("float64", "float32", "bfloat16")
@@ -118,3 +123,17 @@ def larger_reading(value: float) -> Fraction:
 def smaller_reading(value: float) -> Fraction:
     """The smaller of the decimal in the file and the float it is read as."""
     return min(written(value), Fraction(value))
+
+
+def most(bound: arb) -> str:
+    """An upper bound as sentences write it, rounded up."""
+    return exact_text(Fraction(decimal(bound, up=True)))
+
+
+def require_tolerance(stated: float, error: arb) -> arb:
+    """What a proved error leaves of the stated tolerance."""
+    tolerance = written(stated)
+    left = (ball(tolerance) - error).lower()
+    if not left > 0:
+        raise Refused(f"the proved bound is at most {most(error)}, above the tolerance {exact_text(tolerance)}")
+    return left

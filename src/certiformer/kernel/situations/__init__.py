@@ -11,14 +11,7 @@ row is the code of one cell plus noise, enclosed coordinate by coordinate, over 
     plan       what is claimed about coordinates: cells and codes. Nothing in it is believed.
 
 A *meaning* is a definition. What it says about looking, "the cell of this row is what that cell is at row target(i)", is by
-the number of a row, so that rows with equal values are told apart. What the plans of the four sources contain:
-
-    automata, looped    cells: token, state (or none), the state of the row before, the state after the pass; bases: where
-                        a row stands in time, the state before it, its symbol. Unit vectors in `state` and in the slots.
-    automata, written   cells: the state of a row, the symbol that it looks at, the token to be written; unit vectors.
-    circuits            cells: the truth table of the gate that a row decides, both operands, the gate. Bits.
-    machines            cells: ends of the tape, symbol, pair under the head, flag, the pairs of both neighbours, the state
-                        that enters; bases: where the head stands seen from a cell, state, symbol here and under it.
+the number of a row, so that rows with equal values are told apart. Each source has a module with its cells and bases.
 
 Certificates name the source only: the plan follows from its sizes and from the widths of the model, and a model that is
 laid out otherwise is refused. A case is left out only by an equation of the meaning, evaluated on that very case; what

@@ -13,10 +13,10 @@ from certiformer.kernel import Refused
 from certiformer.kernel.computation import Files, Finding
 from certiformer.kernel.files import AUTOMATON, CONFIG, MODEL
 from certiformer.kernel.meanings.automaton import Automaton
-from certiformer.kernel.situations.automaton_claims import NOT_CLAIMED as NOT_CLAIMED
-from certiformer.kernel.situations.automaton_claims import Report, claim, finding, report_of
 from certiformer.kernel.situations.cells import Cell, Link, Meaning
 from certiformer.kernel.situations.plan import Step, unit_vectors
+from certiformer.kernel.situations.reports import NOT_CLAIMED as NOT_CLAIMED
+from certiformer.kernel.situations.reports import Report, automaton_claim, automaton_finding, report_of
 from certiformer.kernel.situations.walk import Walk
 from certiformer.kernel.weights import Tensor, read_model
 
@@ -64,15 +64,17 @@ def written_walk(automaton: Automaton, config: dict[str, Any], tensors: Mapping[
 def sentence(files: Files) -> str:
     """The claim in one plain sentence."""
     automaton, (config, _) = Automaton.from_text(files[AUTOMATON]), read_model(files[CONFIG], files[MODEL])
-    return claim(automaton, config["input"]["tokens"] // 2 - 1, "the tokens that the decoder writes", config["dtype"])
+    return automaton_claim(
+        automaton, config["input"]["tokens"] // 2 - 1, "the tokens that the decoder writes", config["dtype"]
+    )
 
 
 def find(files: Files) -> Finding:
     """Why the claim holds, with the smallest margin and what it was found over; raises `Refused` or `BadInput`."""
-    return finding(prove(Automaton.from_text(files[AUTOMATON]), *read_model(files[CONFIG], files[MODEL])))
+    automaton, (config, tensors) = Automaton.from_text(files[AUTOMATON]), read_model(files[CONFIG], files[MODEL])
+    return automaton_finding(prove(automaton, config, tensors), automaton, config["input"]["tokens"] // 2 - 1)
 
 
 def prove(automaton: Automaton, config: dict[str, Any], tensors: Mapping[str, Tensor]) -> Report:
     """Check that the stored decoder is the automaton; raises `Refused` with the reason when it is not."""
-    walk = written_walk(automaton, config, tensors)
-    return report_of(automaton, config["input"]["tokens"] // 2 - 1, walk)
+    return report_of(written_walk(automaton, config, tensors))

@@ -7,20 +7,20 @@ its operands, which are not behind it. A gate of one operand looks at it twice; 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from math import frexp
+from dataclasses import replace
 from typing import Any
 
 from flint import arb
 
 from certiformer.kernel import Refused
-from certiformer.kernel.balls import ONE, decimal, smaller
+from certiformer.kernel.balls import ONE, smaller
 from certiformer.kernel.computation import Files, Finding
 from certiformer.kernel.files import CONFIG, GATES, MODEL
 from certiformer.kernel.meanings.gates import Gates
 from certiformer.kernel.situations.cells import Cell, Equation, Link, Meaning
 from certiformer.kernel.situations.numbers import UNIT, as_ball
 from certiformer.kernel.situations.plan import Held, Step
+from certiformer.kernel.situations.reports import Report, finding
 from certiformer.kernel.situations.walk import ROW, Walk
 from certiformer.kernel.weights import Tensor, read_model
 
@@ -101,15 +101,6 @@ def circuit_walk(circuit: Gates, config: dict[str, Any], tensors: Mapping[str, T
     return walk, lead
 
 
-@dataclass(frozen=True)
-class CircuitReport:
-    """What was proved: the smallest lead of the right token, the share of all wrong places, how many situations."""
-
-    margin: arb
-    leak: arb
-    cases: int
-
-
 def sentence(files: Files) -> str:
     """The claim in one plain sentence."""
     circuit, (config, _) = Gates.from_text(files[GATES]), read_model(files[CONFIG], files[MODEL])
@@ -126,16 +117,14 @@ def find(files: Files) -> Finding:
     """Why the claim holds, with the smallest margin; raises `Refused` or `BadInput`."""
     circuit = Gates.from_text(files[GATES])
     report = prove_circuit(circuit, *read_model(files[CONFIG], files[MODEL]))
-    margin, leak, cases = decimal(report.margin, up=False), decimal(report.leak, up=True), report.cases
     reason = (
         f"every lookup of the {len(circuit.gates):,} gates finds its operand, all wrong places together get less than"
-        f" 2^{frexp(float(report.leak.upper()))[1]}, and in all {cases:,} cases the right token leads by at least {margin}"
+        " {leak}, and in all {cases} cases the right token leads by at least {margin}"
     )
-    sizes = {"inputs": len(circuit.inputs), "gates": len(circuit.gates), "margin": margin, "leak": leak}
-    return Finding(reason, sizes, cases=cases)
+    return finding(report, reason, {"inputs": len(circuit.inputs), "gates": len(circuit.gates)})
 
 
-def prove_circuit(circuit: Gates, config: dict[str, Any], tensors: Mapping[str, Tensor]) -> CircuitReport:
+def prove_circuit(circuit: Gates, config: dict[str, Any], tensors: Mapping[str, Tensor]) -> Report:
     """Check that the stored decoder writes the gates of the circuit; raises `Refused` with the reason when it does not."""
     walk, lead = circuit_walk(circuit, config, tensors)
-    return CircuitReport(lead, walk.leak * (config["input"]["tokens"] - 1), walk.meaning.tally.checked)
+    return Report(walk.leak * (config["input"]["tokens"] - 1), lead, walk.meaning.tally.checked)

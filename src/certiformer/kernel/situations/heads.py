@@ -24,7 +24,7 @@ from certiformer.kernel.balls import ONE, larger, smaller
 from certiformer.kernel.balls import ZERO as NONE
 from certiformer.kernel.rounding import Format, no_overflow, summation
 from certiformer.kernel.situations.cells import Form, Link, Meaning
-from certiformer.kernel.situations.numbers import UNIT, Number, Run, as_ball, lower, product, upper
+from certiformer.kernel.situations.numbers import UNIT, Number, Run, as_ball, lower, times, upper
 
 ROW = "row"  # the base and the cell that tell rows apart
 MOST_PAIRS = 200_000  # of rows, before the lemma on signs is needed
@@ -103,7 +103,7 @@ def fetched(run: Run, meaning: Meaning, link: Link, forms: Projections, rows: Se
             raise Refused(f"row {i} is to look at row {m}, which it does not see")
     most = max((sum(abs(a) for a in q) for q in queries.values()), default=0)
     reach = max((max(map(abs, k), default=0) for k in keys.values()), default=0)
-    _require_exact(run, queries, keys, product(most, reach))
+    _require_exact(run, queries, keys, times(most, reach))
     if len(queries) * len(keys) <= MOST_PAIRS:
         gap = _compared(queries, keys, rows, targets, forms.causal)
     else:

@@ -9,20 +9,17 @@ configuration stays, so that the flag, once it is up, stands where it belongs.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from math import frexp
+from dataclasses import replace
 from typing import Any
 
-from flint import arb
-
 from certiformer.kernel import Refused
-from certiformer.kernel.balls import decimal
 from certiformer.kernel.computation import Files, Finding
 from certiformer.kernel.files import CONFIG, MACHINE, MODEL
 from certiformer.kernel.meanings.machine import Machine
 from certiformer.kernel.situations.cells import Cell, Equation, Link, Meaning
-from certiformer.kernel.situations.numbers import UNIT, as_ball
+from certiformer.kernel.situations.numbers import UNIT
 from certiformer.kernel.situations.plan import EMPTIED, Held, Step, unit_vectors
+from certiformer.kernel.situations.reports import Report, finding, report_of
 from certiformer.kernel.situations.walk import ROW, Walk
 from certiformer.kernel.weights import Tensor, read_model
 
@@ -156,18 +153,6 @@ def machine_walk(machine: Machine, config: dict[str, Any], tensors: Mapping[str,
     return walk
 
 
-@dataclass(frozen=True)
-class LoopedReport:
-    """What was proved: the tape, the type of a run, the largest share of a wrong cell, how far every arrival stays from
-    the thresholds of hidden units, and how many situations of a cell were run."""
-
-    cells: int
-    dtype: str
-    leak: arb
-    margin: arb
-    situations: int
-
-
 def sentence(files: Files) -> str:
     """The claim in one plain sentence."""
     machine, (config, _) = Machine.from_text(files[MACHINE]), read_model(files[CONFIG], files[MODEL])
@@ -183,20 +168,14 @@ def sentence(files: Files) -> str:
 
 def find(files: Files) -> Finding:
     """Why the claim holds, with the smallest margin and what it was found over; raises `Refused` or `BadInput`."""
-    report = prove_looped(Machine.from_text(files[MACHINE]), *read_model(files[CONFIG], files[MODEL]))
-    margin, leak = decimal(report.margin, up=False), decimal(report.leak, up=True)
-    power = frexp(float(report.leak.upper()))[1]  # the leak is below 2^power
+    machine, (config, tensors) = Machine.from_text(files[MACHINE]), read_model(files[CONFIG], files[MODEL])
     reason = (
-        f"all {report.situations:,} situations of a cell were run through the stored weights; what arrives from a neighbour"
-        f" stays {margin} away from the thresholds, and a wrong cell gets less than 2^{power}"
+        "all {cases} situations of a cell were run through the stored weights; what arrives from a neighbour stays {margin}"
+        " away from the thresholds, and a wrong cell gets less than {leak}"
     )
-    return Finding(reason, {"cells": report.cells, "margin": margin, "leak": leak}, cases=report.situations)
+    return finding(prove_looped(machine, config, tensors), reason, {"cells": config["input"]["tokens"]})
 
 
-def prove_looped(machine: Machine, config: dict[str, Any], tensors: Mapping[str, Tensor]) -> LoopedReport:
+def prove_looped(machine: Machine, config: dict[str, Any], tensors: Mapping[str, Tensor]) -> Report:
     """Check that the stored block is one step of the machine; raises `Refused` with the reason when it is not."""
-    walk = machine_walk(machine, config, tensors)
-    if walk.margin is None:
-        raise Refused("nothing of what arrives from a neighbour reaches a hidden unit")
-    margin, situations = as_ball(walk.margin).lower(), walk.meaning.tally.checked
-    return LoopedReport(config["input"]["tokens"], config["dtype"], walk.leak, margin, situations)
+    return report_of(machine_walk(machine, config, tensors))

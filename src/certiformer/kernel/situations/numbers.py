@@ -77,7 +77,7 @@ def ceil_shift(value: int, bits: int = BITS) -> int:
     return -(-value >> bits)
 
 
-def product(a: int, b: int) -> int:
+def times(a: int, b: int) -> int:
     """The product of two sizes, rounded up."""
     return ceil_shift(a * b)
 
@@ -223,7 +223,7 @@ class Run:
             return 0
         roundings = terms.count - 1 + terms.inexact
         weights = sum(abs(weight) for weight, _, _ in terms.noisy)
-        lost = 4 * terms.count * product(self.tiny, UNIT + terms.size + weights)
+        lost = 4 * terms.count * times(self.tiny, UNIT + terms.size + weights)
         return lost + (self._rounded(terms, roundings) if roundings else 0)
 
     def _rounded(self, terms: Terms, roundings: int) -> int:
@@ -243,7 +243,7 @@ class Run:
             and grid >= 8 * self.tiny
         ):
             return 3 * off  # from the ends of the interval to (1 + u)^m off on either side of the sum of the y_i
-        return product(relative, terms.size)
+        return times(relative, terms.size)
 
     def total(self, terms: Terms) -> Number:
         """The sum of a run. Sums of numbers that are not negative are not negative."""

@@ -12,8 +12,8 @@ included, is 0 in every run. What is left is compared with the code of the cell 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from functools import reduce
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial, reduce
 from math import gcd
 from typing import NamedTuple
 
@@ -28,11 +28,11 @@ from certiformer.kernel.situations.numbers import (
     ceil_shift,
     constant,
     gathered,
-    product,
     sure,
     term,
+    times,
 )
-from certiformer.kernel.situations.plan import Held
+from certiformer.kernel.situations.plan import EMPTIED, Held
 
 Row = dict[int, int]  # weights by coordinate
 
@@ -124,6 +124,23 @@ def directions(run: Run, contents: Contents, units: Iterable[tuple[Row, int, Row
     return list(found.values())
 
 
+def settled(
+    held: Held,
+    names: Sequence[str],
+    cases: Iterable[tuple[int, ...]],
+    number: Callable[[dict[str, int] | None], Number],
+) -> Content:
+    """The content of a coordinate that is to hold `held`; `number`: what it holds in a case, or (None) at the register."""
+    at = None if held.cell is None else names.index(held.cell)
+    numbers: list[Number | None] = [None] * len(held.codes)
+    for case in cases:
+        place = 0 if at is None else case[at]
+        new, before = number(dict(zip(names, case, strict=True)))._replace(code=held.codes[place]), numbers[place]
+        numbers[place] = new if before is None else before.hull(new)
+    filled = tuple(sure(code) if x is None else x for x, code in zip(numbers, held.codes, strict=True))
+    return Content(held.cell, filled, number(None)._replace(code=held.start))
+
+
 class Sublayer:
     """One feed-forward sub-layer: what it makes of the contents, compared with a plan."""
 
@@ -152,7 +169,7 @@ class Sublayer:
         for names, coordinates in groups.items():
             cases = self.meaning.situations(names)
             for c in coordinates:
-                result[c] = self._settled(c, held.get(c), names, cases)
+                result[c] = settled(held.get(c, EMPTIED), names, cases, partial(self._number, c))
         return result
 
     def _cells(self, c: int, held: Held | None) -> tuple[str, ...]:
@@ -160,20 +177,6 @@ class Sublayer:
         names = {name for direction in self.writers.get(c, ()) for name in direction.form.cells}
         names |= {name for name in (self.contents[c].cell, held.cell if held else None) if name is not None}
         return tuple(sorted(names))
-
-    def _settled(self, c: int, held: Held | None, names: Sequence[str], cases: list[tuple[int, ...]]) -> Content:
-        held = held or Held(None, (0,))
-        at = None if held.cell is None else names.index(held.cell)
-        numbers: list[Number | None] = [None] * len(held.codes)
-        for case in cases:
-            places = dict(zip(names, case, strict=True))
-            place = 0 if at is None else case[at]
-            number = self._number(c, places)._replace(code=held.codes[place])
-            before = numbers[place]
-            numbers[place] = number if before is None else before.hull(number)
-        start = self._number(c, None)._replace(code=held.start)
-        filled = tuple(sure(code) if x is None else x for x, code in zip(numbers, held.codes, strict=True))
-        return Content(held.cell, filled, start)
 
     def _number(self, c: int, places: Mapping[str, int] | None) -> Number:
         """What a coordinate holds afterwards in one situation."""
@@ -196,7 +199,7 @@ class Sublayer:
             low, high, code = low + bottom, high + top, code + pieces.value(s.code)[0]
             for u in here:
                 weight = u.unit.out[c]
-                slip += product(abs(weight), u.slip)
+                slip += times(abs(weight), u.slip)
                 value = Number(
                     max(u.argument.code, 0), max(u.argument.low - u.slip, 0), max(u.argument.high + u.slip, 0)
                 )

@@ -18,7 +18,7 @@ from certiformer.kernel.situations.cells import EMPTY, Content, Contents, Form, 
 from certiformer.kernel.situations.heads import ROW, Projections, column, fetched
 from certiformer.kernel.situations.numbers import UNIT, Number, Run, fixed, gathered, sure, term
 from certiformer.kernel.situations.plan import Held, Step
-from certiformer.kernel.situations.units import Sublayer
+from certiformer.kernel.situations.units import Sublayer, settled
 from certiformer.kernel.weights import Tensor, expected_shapes
 
 TOKEN = "token"
@@ -28,22 +28,21 @@ WIDENINGS = 4  # how often what is assumed before a pass is widened by what was 
 _ATTENTION = {"kind": "softmax", "score_bias": "none", "residual": True}
 
 
-def require_form(config: dict[str, Any], tensors: Mapping[str, Tensor]) -> None:
+def require_form(config: dict[str, Any], registers: int) -> None:
     """The transformers that are followed: softmax attention, ReLU units, residuals, a table of rows, no norm."""
-    if {name: tensor.shape for name, tensor in tensors.items()} != expected_shapes(config):
-        raise Refused("the stored tensors are not those that the configuration calls for")
     if (config["input"]["kind"], config["code"]["kind"], config["readout"]["kind"]) != ("ids", "table", "all"):
         raise Refused("the transformer does not read tokens and a table of rows, or does not read out every row")
-    if config["registers"] or not config["blocks"]:
-        raise Refused("the transformer has registers, or no block")
+    if config["registers"] != registers:
+        raise Refused(f"the transformer has {config['registers']} registers instead of {registers}")
     for b, block in enumerate(config["blocks"]):
         attention, ffn = block["attention"], block["ffn"]
         if block["norm"] is not None or (ffn and (ffn["kind"], ffn["residual"]) != ("relu", True)):
             raise Refused(f"block {b} has a norm, or hidden units that are not ReLU with a residual")
         if attention and (any(attention[k] != x for k, x in _ATTENTION.items()) or attention["mask"] == "table"):
             raise Refused(f"the attention of block {b} is not plain softmax with a residual")
-        if attention and attention["scale"] != "unit":
-            raise Refused(f"the scores of block {b} are not of unit scale")
+        for group in attention["heads"] if attention else ():
+            if attention["scale"] != "unit" and (not registers or group["key"] not in (4**i for i in range(16))):
+                raise Refused(f"the scores of block {b} are not of unit scale, or divided by no power of two")
 
 
 class Weights:
@@ -84,7 +83,9 @@ class Walk:
 
     def __init__(self, config: dict[str, Any], tensors: Mapping[str, Tensor], meaning: Meaning):
         working_precision()
-        require_form(config, tensors)
+        if {name: tensor.shape for name, tensor in tensors.items()} != expected_shapes(config) or not config["blocks"]:
+            raise Refused("the stored tensors are not those that the configuration calls for, or there is no block")
+        require_form(config, 0)
         self.run = Run(config["dtype"])
         self.config, self.weights, self.meaning = config, Weights(tensors, self.run), meaning
         self.gap: arb | None = None
@@ -128,19 +129,15 @@ class Walk:
         meaning = meaning or self.meaning
         names = sorted({n for n in (held.cell, *(content.cell for content, _ in parts)) if n is not None})
         made = [([term(w, x) for x in content.numbers], content.cell) for content, w in parts]
-        numbers: list[Number | None] = [None] * len(held.codes)
         if held.cell is not None and len(meaning.cell(held.cell).domain) != len(held.codes):
             raise Refused(f"the plan has {len(held.codes)} codes for the cell {held.cell!r}")
-        for case in meaning.situations(names):
-            places = dict(zip(names, case, strict=True))
-            total = gathered(own[0 if name is None else places[name]] for own, name in made)
-            place = 0 if held.cell is None else places[held.cell]
-            number = self.run.total(total)._replace(code=held.codes[place])
-            before = numbers[place]
-            numbers[place] = number if before is None else before.hull(number)
-        start = self.run.total(gathered(term(w, content.start) for content, w in parts))._replace(code=held.start)
-        filled = tuple(sure(code) if x is None else x for x, code in zip(numbers, held.codes, strict=True))
-        return Content(held.cell, filled, start)
+
+        def number(places: Mapping[str, int] | None) -> Number:
+            if places is None:
+                return self.run.total(gathered(term(w, content.start) for content, w in parts))
+            return self.run.total(gathered(own[0 if name is None else places[name]] for own, name in made))
+
+        return settled(held, names, meaning.situations(names), number)
 
     def forms(self, contents: Contents, weights: list[dict[int, int]], bias: Mapping[int, int]) -> list[Form]:
         return [Form(contents, column, bias.get(i, 0)) for i, column in enumerate(weights)]

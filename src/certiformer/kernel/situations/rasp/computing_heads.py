@@ -16,8 +16,7 @@ from flint import arb
 from certiformer.kernel import Refused
 from certiformer.kernel.balls import larger, smaller
 from certiformer.kernel.meanings.rasp import Value, exact, identity, is_number
-from certiformer.kernel.situations.numbers import BITS, UNIT, ceil_shift
-from certiformer.kernel.situations.numbers import product as times
+from certiformer.kernel.situations.numbers import BITS, UNIT, ceil_shift, times
 from certiformer.kernel.situations.rasp.circuit import Cell, rational
 from certiformer.kernel.situations.rasp.domains import shown
 from certiformer.kernel.situations.rasp.fixed import fraction_up, nearest

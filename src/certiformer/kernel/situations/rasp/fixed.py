@@ -27,8 +27,7 @@ from flint import arb, fmpz
 
 from certiformer.kernel import Refused
 from certiformer.kernel.rounding import FORMATS, Format
-from certiformer.kernel.situations.numbers import BITS, UNIT
-from certiformer.kernel.situations.numbers import product as times
+from certiformer.kernel.situations.numbers import BITS, UNIT, times
 from certiformer.kernel.situations.numbers import upper as as_fixed
 
 SMALLEST = UNIT >> 64  # of nonzero features: far above every t, so that none of them is flushed

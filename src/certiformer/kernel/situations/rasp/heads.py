@@ -20,8 +20,7 @@ from flint import arb
 
 from certiformer.kernel import Refused
 from certiformer.kernel.balls import smaller
-from certiformer.kernel.situations.numbers import BITS, UNIT, ceil_shift
-from certiformer.kernel.situations.numbers import product as times
+from certiformer.kernel.situations.numbers import BITS, UNIT, ceil_shift, times
 from certiformer.kernel.situations.rasp.circuit import Cell
 from certiformer.kernel.situations.rasp.domains import shown
 from certiformer.kernel.situations.rasp.fixed import Arithmetic, as_fixed, lowered, smallest_bit

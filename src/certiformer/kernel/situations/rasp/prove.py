@@ -12,7 +12,8 @@ from typing import Any
 
 from certiformer.kernel import Refused
 from certiformer.kernel.balls import working_precision
-from certiformer.kernel.certificate import Situations
+from certiformer.kernel.certificate import Outcome, Situations
+from certiformer.kernel.check import Verdict, claims_nothing, nothing_claimed, require_absent
 from certiformer.kernel.claim import ProgramClaim
 from certiformer.kernel.meanings.rasp import Program
 from certiformer.kernel.rounding import FORMATS
@@ -25,7 +26,7 @@ from certiformer.kernel.situations.rasp.identities import verify_identities
 from certiformer.kernel.situations.rasp.readout import Decoding
 from certiformer.kernel.situations.rasp.variables import Variables
 from certiformer.kernel.situations.rasp.walk import Walk
-from certiformer.kernel.situations.walk import Weights
+from certiformer.kernel.situations.walk import Weights, require_form
 from certiformer.kernel.weights import Tensor
 
 
@@ -81,14 +82,22 @@ class ProgramReport:
         return claim_of(self.program, self.dtype)
 
 
-def check(claim: ProgramClaim) -> ProgramReport:
-    """The report of a proof; raises `Refused` when the claim does not follow."""
+def decide(claim: ProgramClaim) -> Verdict:
+    """The verdict on a folder whose certificate states that its outputs are exact, and nothing else."""
     certificate = claim.certificate
-    if certificate.proof != Situations("0") or (certificate.epsilon, certificate.upper) != ("0", "0"):
+    require_absent(certificate, "lower", "witness", "apriori", "run_error")
+    if certificate.epsilon != "0":
+        raise Refused("a compiled program is claimed to be exact, and its certificate states another epsilon")
+    if claims_nothing(certificate):
+        require_absent(certificate, "proof")
+        return Verdict("undecided", 0, None, None, nothing_claimed(certificate), "")
+    if certificate.outcome is not Outcome.PROVED:
+        raise Refused("a compiled program is proved or not; no folder refutes it")
+    if certificate.proof != Situations("0") or certificate.upper != "0":
         raise Refused("a compiled program is claimed to be exact (epsilon 0), and proved by the rule situations")
-    if certificate.witness is not None or certificate.run_error is not None or certificate.lower is not None:
-        raise Refused("the certificate of a compiled program claims more than that its outputs are exact")
-    return prove_program(claim.config, claim.tensors, claim.program, claim.circuit)
+    report = prove_program(claim.config, claim.tensors, claim.program, claim.circuit)
+    steps = {"cases": report.tally.checked}
+    return Verdict("proved", 2, "0", None, report.reason, report.sentence, proof=certificate.proof, steps=steps)
 
 
 def claim_of(program: Program, dtype: str) -> str:
@@ -142,23 +151,10 @@ def _passes(
     return found
 
 
-_ATTENTION = {"kind": "softmax", "score_bias": "none", "residual": True}
-
-
 def _require_form(config: dict[str, Any], program: Program) -> None:
     read = config["input"]
     if (read["kind"], read["tokens"], read.get("vocabulary")) != ("ids", program.length, len(program.vocab)):
         raise Refused("the transformer does not read the tokens of the program, one id for each of its vocabulary")
-    if (config["registers"], config["loops"]) != (1, 1):
-        raise Refused("a compiled transformer has one register, the beginning of the sequence, and one loop")
-    if (config["code"]["kind"], config["readout"]["kind"]) != ("table", "all"):
-        raise Refused("a compiled transformer has a table of position codes and reads out every position")
-    for b, block in enumerate(config["blocks"]):
-        attention, ffn = block["attention"], block["ffn"]
-        if block["norm"] is not None or (ffn and (ffn["kind"], ffn["residual"]) != ("relu", True)):
-            raise Refused(f"block {b} has a norm, or a feed-forward part that is not relu with a residual")
-        if attention and (any(attention[k] != x for k, x in _ATTENTION.items()) or attention["mask"] == "table"):
-            raise Refused(f"the attention of block {b} is not plain softmax with a residual")
-        for group in attention["heads"] if attention else ():
-            if attention["scale"] != "unit" and group["key"] not in (4**i for i in range(16)):
-                raise Refused(f"the scores of block {b} are divided by a root that is no power of two")
+    if config["loops"] != 1:
+        raise Refused("a compiled transformer has one loop")
+    require_form(config, 1)

@@ -12,8 +12,7 @@ from fractions import Fraction
 
 from certiformer.kernel import Refused
 from certiformer.kernel.meanings.rasp import Value, exact, identity, is_number, settled
-from certiformer.kernel.situations.numbers import BITS, UNIT, ceil_shift
-from certiformer.kernel.situations.numbers import product as times
+from certiformer.kernel.situations.numbers import BITS, UNIT, ceil_shift, times
 from certiformer.kernel.situations.rasp.circuit import Output, rational
 from certiformer.kernel.situations.rasp.domains import said
 from certiformer.kernel.situations.rasp.fixed import Arithmetic, as_float, nearest

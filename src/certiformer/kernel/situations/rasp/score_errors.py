@@ -15,8 +15,7 @@ from collections.abc import Sequence
 
 from flint import arb, fmpz_mat
 
-from certiformer.kernel.situations.numbers import BITS, ceil_shift
-from certiformer.kernel.situations.numbers import product as times
+from certiformer.kernel.situations.numbers import BITS, ceil_shift, times
 from certiformer.kernel.situations.rasp.fixed import Arithmetic, Plan, as_ball, lowered, smallest_bit
 from certiformer.kernel.situations.rasp.state import Form
 from certiformer.kernel.situations.rasp.variables import Variables

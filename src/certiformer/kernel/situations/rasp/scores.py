@@ -17,8 +17,7 @@ from flint import fmpz_mat
 
 from certiformer.kernel import Refused
 from certiformer.kernel.meanings.rasp import identity
-from certiformer.kernel.situations.numbers import BITS
-from certiformer.kernel.situations.numbers import product as times
+from certiformer.kernel.situations.numbers import BITS, times
 from certiformer.kernel.situations.rasp.cases import components
 from certiformer.kernel.situations.rasp.domains import MOST, Side
 from certiformer.kernel.situations.rasp.fixed import Plan

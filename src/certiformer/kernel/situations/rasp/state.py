@@ -16,8 +16,7 @@ from math import ceil, prod
 
 from certiformer.kernel import Refused
 from certiformer.kernel.meanings.rasp import exact, is_number
-from certiformer.kernel.situations.numbers import BITS, ceil_shift
-from certiformer.kernel.situations.numbers import product as times
+from certiformer.kernel.situations.numbers import BITS, ceil_shift, times
 from certiformer.kernel.situations.rasp.circuit import Cell, rational
 from certiformer.kernel.situations.rasp.domains import MOST, TOLERANCE, shown
 from certiformer.kernel.situations.rasp.fixed import Arithmetic, Plan, as_float, low_bit, lowered, nearest, smallest_bit

@@ -23,8 +23,7 @@ from itertools import accumulate
 from math import gcd
 
 from certiformer.kernel import Refused
-from certiformer.kernel.situations.numbers import BITS, UNIT, ceil_shift
-from certiformer.kernel.situations.numbers import product as times
+from certiformer.kernel.situations.numbers import BITS, UNIT, ceil_shift, times
 from certiformer.kernel.situations.rasp.cases import DEPTH, Amount, Part, Sum, old_part
 from certiformer.kernel.situations.rasp.fixed import Arithmetic, low_bit, lowered, smallest_bit
 from certiformer.kernel.situations.rasp.state import Content, Contents, Form
