@@ -223,14 +223,12 @@ class Network:
 def _array_numbers(config: dict[str, Any], read: int) -> int:
     """How many numbers the arrays of the program have, up to a small factor; the last pass computes the rows read alone."""
     rows, width = config["registers"] + config["input"]["tokens"], config["width"]
-    numbers = rows * (2 * width + config["outputs"])
+    numbers, passes = rows * (2 * width + config["outputs"]), config["loops"] * rows
     for block in config["blocks"]:
-        queries, keys = 4 * width + (2 * block["ffn"]["width"] if block["ffn"] else 0), 0
-        for group in block["attention"]["heads"] if block["attention"] else ():
-            queries += group["count"] * (group["key"] + width + rows)
-            keys += group["count"] * (group["key"] + group["value"])
-        passes = config["loops"] * rows - (rows - read if block is config["blocks"][-1] else 0)
-        numbers += passes * queries + config["loops"] * rows * keys
+        heads, hidden = (block["attention"] or {"heads": ()})["heads"], (block["ffn"] or {"width": 0})["width"]
+        queries = 4 * width + 2 * hidden + sum(group["count"] * (group["key"] + width + rows) for group in heads)
+        numbers += (passes - (rows - read if block is config["blocks"][-1] else 0)) * queries
+        numbers += passes * sum(group["count"] * (group["key"] + group["value"]) for group in heads)
     return numbers
 
 
