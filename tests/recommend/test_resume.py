@@ -10,10 +10,10 @@ import time
 from pathlib import Path
 
 import pytest
-from recommend.shop import rows, write
 
 import certiformer
 from certiformer.kernel.files import MODEL
+from recommend.shop import rows, write
 
 FLAGS = ["--width", "16", "--blocks", "1", "--length", "12", "--core", "2", "--batch", "4", "--epochs", "1500"]
 FLAGS += ["--patience", "1500", "--quiet"]
