@@ -15,7 +15,7 @@ export function theoremTable(theorems: any[], choose?: (theorem: any) => void): 
     { name: "theorem", cell: (t: any) => h("code", null, t.id), by: (t) => t.id },
     { name: "verdict", cell: (t) => t.verdict, by: (t) => ORDER.indexOf(t.verdict) },
     { name: "value", cell: (t) => short(t.value), by: (t) => t.value, number: true },
-    { name: "says", cell: (t) => t.sentence },
+    { name: "says", cell: (t) => t.sentence, prose: true },
   ], sorted, choose);
 }
 
