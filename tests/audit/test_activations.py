@@ -10,7 +10,7 @@ import math
 import pytest
 from flint import arb
 
-from certiformer.audit.generalization import ACTIVATIONS
+from certiformer.audit.stack_norms_of import ACTIVATIONS
 
 EDGE = 12
 CUBE = arb("0.044715")

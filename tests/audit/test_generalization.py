@@ -52,8 +52,8 @@ def test_all_theorems_have_a_verdict_and_stacks_a_reason():
     assert set(found) == {
         f"bounds.{name}"
         for name in (
-            "compression", "pre_norm_layers", "trauger_one_layer", "trauger_layers", "masked_token", "edelman_head",
-            "low_rank_head", "mixing_path", "parameter_count",
+            "compression", "normed_stack", "stack_by_count", "trauger_one_layer", "trauger_layers", "masked_token", "edelman_head",
+            "low_rank_head", "mixing_path",
         )
     }  # fmt: skip
     assert all(each.verdict in VERDICTS for each in found.values())

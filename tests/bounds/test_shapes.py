@@ -7,8 +7,17 @@ import math
 import numpy as np
 import pytest
 
-from certiformer.bounds import compression, edelman_head, low_rank_head, masked_token, parameter_count, trauger_layers
-from certiformer.bounds import pre_norm_layers as pre_norm
+from certiformer.bounds import (
+    compression,
+    edelman_head,
+    low_rank_head,
+    masked_token,
+    normed_stack,
+    parameter_count,
+    stack_by_count,
+    stack_norms,
+    trauger_layers,
+)
 from certiformer.bounds import trauger_one_layer as one_layer
 from certiformer.bounds.attention_lipschitz import sequence_lipschitz, token_lipschitz
 from certiformer.bounds.numbers import above, ball
@@ -16,18 +25,30 @@ from certiformer.bounds.rademacher_gap import gap
 
 HEAD = one_layer.Head(8, 3.0, 1.0, 1.0, 1.0)
 LAYER = trauger_layers.LayerNorms(3.0, 0.8, 0.8, 0.5)
-BLOCK = pre_norm.BlockNorms((pre_norm.HeadPair(0.4, 3.0, 0.5, 3.0),), 1.0, 5.0, 1.0, 5.0, 16)
+MAP = stack_norms.MapNorms(0.5, 1.0, 3.0, 8, 8, 4)
+HIDDEN = stack_norms.HiddenNorms(MAP, MAP)
+PART = stack_norms.AttentionNorms((stack_norms.StackHead(MAP, MAP),))
+NORM = stack_norms.NormNorms(1.0)
+STACK = stack_norms.StackNorms(
+    "pre",
+    8,
+    (stack_norms.StackLayer(PART, HIDDEN, NORM, NORM),),
+    (stack_norms.TableNorms(20, 8, 30.0, 1.0),),
+    final_norm=NORM,
+    tied=True,
+)
 BOUNDS = {
     "one layer": lambda m: one_layer.complexity(HEAD, m),
     "layers": lambda m: trauger_layers.complexity(trauger_layers.Stack((LAYER,) * 2, 8, 8, 1.0, 3.0), m),
     "masked": lambda m: masked_token.complexity(masked_token.Masked(((LAYER,),) * 2, 8, 8, 1.0, 30.0, 20), 5.0, m),
-    "pre-norm": lambda m: pre_norm.complexity(pre_norm.PreNorm((BLOCK,), 8, 3.0, 1.0, 1.0, 30.0, 20), 5.0, m),
+    "stack": lambda m: normed_stack.complexity(STACK, 5.0, m),
+    "counted stack": lambda m: stack_by_count.complexity(STACK, 5.0, m, "ranks"),
     "rank": lambda m: low_rank_head.complexity(HEAD, 3.0, 2, m),
     "parameters": lambda m: parameter_count.complexity(100, 3.0, 10.0, 1.0, m),
     "bits": lambda m: compression.penalty(compression.Bits(1000), compression.Sample(m)),
     "gap": lambda m: gap(0, 1, m, 0.05),
 }
-WITHOUT_LOGARITHM = {"rank", "parameters", "bits", "gap"}
+WITHOUT_LOGARITHM = {"rank", "counted stack", "parameters", "bits", "gap"}
 
 
 @pytest.mark.parametrize("name", BOUNDS)

@@ -16,8 +16,8 @@ import numpy as np
 from certiformer.audit.feeding_norms import norm_radius
 from certiformer.audit.form import Checkpoint, FeedForward, Layer, Norm, Weight
 from certiformer.audit.measure import LayerFigures, Measurements
-from certiformer.audit.pre_norm import ACTIVATIONS
 from certiformer.audit.score_slopes import UP, Tokens, slopes
+from certiformer.audit.stack_norms_of import ACTIVATIONS
 from certiformer.bounds.pairwise_attention_lipschitz import above, sequence_lipschitz
 
 SLOPES = {**ACTIVATIONS, "identity": 1.0}

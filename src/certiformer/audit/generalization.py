@@ -1,8 +1,8 @@
 """Which generalization bounds hold for a checkpoint.
 
 The norm-based bounds of the literature are proved for stacks of bare attention (`audit.plain_stack`). A real
-checkpoint fails that assumption, and is told where; what is printed for it is `bounds.pre_norm_layers`, which counts
-norms and residuals, and `bounds.compression`, which counts bits and needs no assumption on the architecture."""
+checkpoint fails that assumption, and is told where; what is printed for it is `bounds.normed_stack`, which knows norms
+and residuals, and `bounds.compression`, which counts bits and needs no assumption on the architecture."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from certiformer.audit.form import Checkpoint, Coverage
 from certiformer.audit.measure import Measurements
 from certiformer.audit.plain_stack import STACKS as STACKS
 from certiformer.audit.plain_stack import plain_stacks
-from certiformer.audit.pre_norm import ACTIVATIONS as ACTIVATIONS
-from certiformer.audit.pre_norm import pre_norm
+from certiformer.audit.stack_verdicts import stack_verdicts
 from certiformer.audit.verdict import Factor, Given, Verdict, judged
 from certiformer.bounds import compression, mixing_path
 from certiformer.bounds.numbers import above, ball
@@ -28,15 +27,9 @@ def generalization(
 ) -> Iterator[Verdict]:
     """The verdicts, in the order in which they are printed."""
     yield _compression(checkpoint, coverage, given)
-    yield pre_norm(checkpoint, figures, given)
+    yield from stack_verdicts(checkpoint, figures, given)
     yield from plain_stacks(checkpoint)
     yield _path(checkpoint, coverage, given)
-    yield Verdict(
-        "bounds.parameter_count",
-        "holds-if",
-        "Counting parameters needs a Lipschitz constant of the outputs in the parameters, which no file holds.",
-        needs=("a Lipschitz constant in the parameters", "the radius of the ball of parameters"),
-    )
 
 
 def stored_bits(checkpoint: Checkpoint, coverage: Coverage) -> int:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from certiformer.audit import expressivity_checks, lipschitz, position_domains
+from certiformer.audit import expressivity_checks, lipschitz, position_domains, stack_verdicts
 from certiformer.audit.diagnostics import Diagnostic, diagnostics
 from certiformer.audit.form import Checkpoint, Coverage
 from certiformer.audit.generalization import STACKS, generalization
@@ -25,10 +25,9 @@ from certiformer.errors import BadInput
 
 IDS = (
     "bounds.compression",
-    "bounds.pre_norm_layers",
+    *stack_verdicts.IDS,
     *(name for name, _ in STACKS),
     "bounds.mixing_path",
-    "bounds.parameter_count",
     *lipschitz.IDS,
     LOCAL,
     *position_domains.IDS,

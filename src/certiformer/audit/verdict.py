@@ -39,10 +39,15 @@ class Given:
 
 @dataclass(frozen=True)
 class Factor:
-    """One factor or summand of a bound, for the picture that shows what makes it large."""
+    """One factor or summand of a bound, for the picture that shows what makes it large.
+
+    `log10` where the value itself may be above all floats; `mend` says what would make it smaller.
+    """
 
     name: str
     value: float
+    log10: float | None = None
+    mend: str = ""
 
 
 @dataclass(frozen=True)

@@ -39,6 +39,16 @@ def above(value: arb) -> float:
     return nearest if arb(nearest) >= top else math.nextafter(nearest, math.inf)
 
 
+def log10_above(value: arb) -> float:
+    """An upper bound of the decimal logarithm, also where the number itself is above all floats.
+
+    >>> round(log10_above(arb(10) ** 400), 9), log10_above(arb(0))
+    (400.0, -inf)
+    """
+    top = value.upper()
+    return above(top.log() / arb(10).log()) if top > 0 else -math.inf
+
+
 def require_positive(**numbers: float | int) -> None:
     """Refuse a number that is not finite and positive, by its name."""
     for name, value in numbers.items():

@@ -8,9 +8,9 @@ in F at once,
     risk(f) <= mean loss of f on the sample + 2 Rad(loss o F) + 3 b sqrt(log(2 / delta) / (2 m)).
 
 Stratification: suppose that for every vector of cells j = (j_1, ..., j_k), j_i = 0, 1, 2, ..., such a bound holds for the
-class of norms B_i <= u_i 2^(j_i), with delta replaced by delta_j = delta prod_i 1 / ((j_i + 1)(j_i + 2)). Then with
-probability at least 1 - delta all these bounds hold at once; so the bound of the smallest cells that contain a
-trained model holds for it, though its norms were not known before.
+class of norms B_i <= u_i q^(j_i), q > 1 fixed (2 where nothing else is said), with delta replaced by delta_j = delta
+prod_i 1 / ((j_i + 1)(j_i + 2)). Then with probability at least 1 - delta all these bounds hold at once; so the bound of
+the smallest cells that contain a trained model holds for it, though its norms were not known before.
 
 Source
 ------
@@ -84,6 +84,9 @@ THEOREM = {
 }
 
 
+DYADIC = Fraction(2)
+
+
 def gap(complexity: Number, largest_loss: Number, examples: int, delta: Number) -> arb:
     """2 Rad + 3 b sqrt(log(2 / delta) / (2 m)), where the complexity is that of the losses."""
     require_positive(number_of_examples=examples)
@@ -92,8 +95,13 @@ def gap(complexity: Number, largest_loss: Number, examples: int, delta: Number) 
     return 2 * ball(complexity) + 3 * ball(largest_loss) * ((2 / ball(delta)).log() / (2 * ball(examples))).sqrt()
 
 
-def stratify(measured: Sequence[float], units: Sequence[float], delta: float) -> tuple[list[float], Fraction]:
-    """The ends of the dyadic cells that hold the measured norms, and the probability that is left for these cells."""
+def stratify(
+    measured: Sequence[float], units: Sequence[float], delta: float, ratio: Fraction = DYADIC
+) -> tuple[list[float], Fraction]:
+    """The ends of the cells that hold the measured norms, and the probability that is left for these cells.
+
+    Ends are the unit times powers of `ratio`, rounded up to floats: dyadic cells, or finer ones.
+    """
     require_probability(delta)
     ends, left = [], Fraction(str(delta))
     for value, unit in zip(measured, units, strict=True):
@@ -101,8 +109,10 @@ def stratify(measured: Sequence[float], units: Sequence[float], delta: float) ->
         if not (math.isfinite(value) and value >= 0):
             raise BadInput(f"a norm is a finite number, not {value}")
         cell = 0
-        while Fraction(unit) * 2**cell < Fraction(value):
+        end = Fraction(unit)
+        while end < Fraction(value):
             cell += 1
-        ends.append(unit * 2.0**cell)
+            end *= ratio
+        ends.append(above(ball(end)))
         left /= (cell + 1) * (cell + 2)
     return ends, left

@@ -52,7 +52,7 @@ Certified
 
 Not certified
 -------------
-`as_printed`. Real transformers, whose norms and residuals the layers above do not have: see `bounds.pre_norm_layers`.
+`as_printed`. Real transformers, whose norms and residuals the layers above do not have: see `bounds.normed_stack`.
 
 Example
 -------
