@@ -21,7 +21,7 @@ TERMINAL = {"json", "quiet", "config"}
 ONLY_FLAGS = {
     "audit": {"compare", "fail_if", "out", "all", "force"},  # a report in a file, a gate for continuous integration
     "build": {"dry_run"},
-    "check": {"proof_only"},  # the run on every input is a remark of the command
+    "check": {"proof_only", "replay"},  # runs and enclosures of single inputs are remarks of the command
     "compile": {"show", "limits", "seconds"},
     "prove": {"dry_run"},
     "run": {"attention", "trace", "variable", "out", "force"},  # views of one run: `Artifact.subject` has them

@@ -12,7 +12,7 @@ from certiformer.artifact.export import export as export_artifact
 from certiformer.artifact.folder import read_folder
 from certiformer.disk import recover, refuse_own_input
 from certiformer.errors import BadInput
-from certiformer.kernel.files import CERTIFICATE, MODEL
+from certiformer.kernel.files import CERTIFICATE, HITS, MODEL
 
 if TYPE_CHECKING:
     from certiformer.model import Transformer
@@ -51,9 +51,15 @@ def export(
     if (folder / CERTIFICATE).is_file():
         certificate, files = read_folder(folder)
         require_sealed(certificate, files, folder)
+        if certificate.subject == HITS:  # the claim is about users, not about what a transformer computes
+            return _export_model(folder, to, out, force)
         return export_artifact(opened(certificate, files, folder), to, out=out, force=force)
     if not (folder / MODEL).is_file():
         raise BadInput(f"{folder} holds no {MODEL}; export needs a run folder or a model folder")
+    return _export_model(folder, to, out, force)
+
+
+def _export_model(folder: Path, to: str, out: str | Path | None, force: bool) -> Exported:
     from certiformer.export import default_place
     from certiformer.model import load as load_model
 

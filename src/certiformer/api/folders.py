@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from certiformer.artifact import Artifact
 from certiformer.artifact.folder import read_candidates, read_folder
 from certiformer.errors import BadInput
-from certiformer.kernel.files import AUTOMATON, CONFIG, GATES, LEARNER, MACHINE, MODEL, PROGRAM
+from certiformer.kernel.files import AUTOMATON, CONFIG, GATES, HITS, LEARNER, MACHINE, MODEL, PROGRAM
 
 if TYPE_CHECKING:
     from certiformer.kernel.certificate import Certificate
@@ -121,6 +121,8 @@ def _subject(subject: str, files: dict[str, bytes], folder: Path) -> Any:
         from certiformer.compiler.programs.program import TokenProgram
 
         return TokenProgram(files)
+    if subject == HITS:
+        raise BadInput(f"{folder} is a recommender; certiformer recommend top answers, and certiformer check checks it")
     if subject not in (MACHINE, AUTOMATON, GATES, LEARNER):
         from certiformer.search.approximation import Approximation
 

@@ -7,6 +7,7 @@
 | `target.json`, `leaves.bin` | of a function or a table: the recorded target and the bisections of its box |
 | `program.json`, `circuit.json` | of a program: its graph, and what every coordinate, head and hidden unit computes |
 | `machine.json`, `automaton.json`, `gates.json` or `learner.json` | the description of what else is computed |
+| `hits.json` | of a recommender: the recorded hits of the users that were sealed (`certiformer.recommend`) |
 | `basis.json` | of realistic weights: which directions of the stream the coordinates of the circuit are |
 | `report.html`, `candidates.json`, `circuit.html` | drawings and tables for readers; no claim rests on them |
 
@@ -35,6 +36,7 @@ from certiformer.kernel.files import (
     CIRCUIT,
     CONFIG,
     GATES,
+    HITS,
     LEARNER,
     LEAVES,
     MACHINE,
@@ -76,6 +78,7 @@ KINDS = {
     AUTOMATON: Kind("compiled automaton", AUTOMATON, (MODEL, CONFIG, AUTOMATON)),
     GATES: Kind("compiled circuit", GATES, (MODEL, CONFIG, GATES)),
     LEARNER: Kind("compiled learner", LEARNER, (MODEL, CONFIG, LEARNER)),
+    HITS: Kind("recommender", HITS, (MODEL, CONFIG, HITS)),
 }
 """The kinds of folders, by the file that says what the transformer does (`Certificate.subject`)."""
 

@@ -59,8 +59,7 @@ Assumptions
 Certified
     The statement, for every input of at most L symbols and the first T steps. `margin`: left of 1/8, `noise`: e'.
 
-Not certified
-    Steps beyond the horizon, which a run refuses; that the machine does what its author wanted.
+Not certified: Steps beyond the horizon, which a run refuses; that the machine does what its author wanted.
 
 Example
     >>> from certiformer.kernel.rounding import FORMATS
@@ -68,8 +67,7 @@ Example
     >>> [bool(noise_of(FORMATS[name], 701, 1e-6) < 1 / 16) for name in ("float64", "float32", "bfloat16")]
     [True, True, False]
 
-Tests
-    tests/theorems/test_chain_of_thought_machine.py
+Tests: tests/theorems/test_chain_of_thought_machine.py
 """
 
 from __future__ import annotations
@@ -102,7 +100,6 @@ THEOREM = {
         ("horizon", "at most L input symbols and T steps; more do not fit", "checked"),
         ("run", "a run rounds as kernel.rounding describes, between sub-layers to the stored type", "trusted"),
     ),
-    "uses": (),
 }
 
 NOT_CLAIMED = (

@@ -8,8 +8,7 @@ Statement
     the checks below. Then for every input of at most L symbols and each of the first T steps the largest output is that
     of the right token, in real arithmetic and in every run in the stored type.
 
-Source
-    Pérez, Barceló and Marinkovic 2021 (perez2021).
+Source: Pérez, Barceló and Marinkovic 2021 (perez2021).
 
 Differs from the source in
     There a reading phase first copies the input while the head walks right, and every step moves. Here the encoder
@@ -76,8 +75,7 @@ Example
     >>> [bool(unsafe(FORMATS["float64"], steps) < 1) for steps in (900, 1_000)]
     [True, False]
 
-Tests
-    tests/theorems/test_encoder_decoder_machine.py
+Tests: tests/theorems/test_encoder_decoder_machine.py
 """
 
 from __future__ import annotations
@@ -108,7 +106,6 @@ THEOREM = {
         ("horizon", "the latest write leads by more than a run errs; more steps do not fit", "checked"),
         ("run", "a run rounds as kernel.rounding describes", "trusted"),
     ),
-    "uses": (),
 }
 
 NOT_CLAIMED = (

@@ -15,8 +15,7 @@ Source
     Own derivation; counting by a uniform head is folklore (perez2021 use it). The weights for which the bound is zero are
     `construct.counting`, `construct.parity` and `construct.majority`.
 
-Differs from the source in
-    The bound is for whatever weights are stored, and says how far they are from counting.
+Differs from the source in: The bound is for whatever weights are stored, and says how far they are from counting.
 
 Proof
     Neither queries nor keys, or not both, are nonzero, so all scores are equal and the head returns the mean of the
@@ -32,8 +31,7 @@ Assumptions
     - form (**checked**): one block without norm, one softmax head with zero queries or zero keys, ReLU units or none, no
       position code, the read-out of one position.
 
-Certified
-    The bound for the real-number function of the exact stored weights, at all V^n sequences of full length.
+Certified: The bound for the real-number function of the exact stored weights, at all V^n sequences of full length.
 
 Not certified
     Shorter sequences; letters outside the alphabet. The rounding of a run is a claim of its own (`kernel.rounding.runs`).
@@ -43,8 +41,7 @@ Example
     >>> CountMap("parity", 2, 40, "parity").sentence("1e-6").split("of 2, ")[1]
     'the output differs from the parity (0 or 1) of the number of letters 1 by at most 1e-6.'
 
-Tests
-    tests/theorems/test_exact_count.py
+Tests: tests/theorems/test_exact_count.py
 """
 
 from __future__ import annotations
@@ -67,7 +64,6 @@ THEOREM = {
     "assumptions": (
         ("form", "one block, one uniform softmax head, ReLU units or none, one position is read", "checked"),
     ),
-    "uses": (),
 }
 
 _HEAD = "blocks.0.attention.groups.0"

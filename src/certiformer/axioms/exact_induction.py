@@ -17,11 +17,9 @@ Statement
     largest difference of two values; g2, a, b and s include what layer 1 leaks, n exp(-g1) times its largest difference of
     values, coordinate by coordinate.
 
-Source
-    Own derivation; the mechanism is that of olsson2022, the weights are `construct.induction_head`.
+Source: Own derivation; the mechanism is that of olsson2022, the weights are `construct.induction_head`.
 
-Differs from the source in
-    The bound is for whatever weights are stored.
+Differs from the source in: The bound is for whatever weights are stored.
 
 Proof
     A softmax over at most n + 1 keys whose leader leads by g gives the others at most n exp(-g) together, so that its
@@ -37,8 +35,7 @@ Assumptions
     - form (**checked**): one register, two causal blocks of one plain softmax head, no feed-forward layer, no norm.
     - leads (**checked**): both leads are positive for every position and all letters.
 
-Certified
-    The bound for the real-number function of the exact stored weights, at all V^n sequences of full length.
+Certified: The bound for the real-number function of the exact stored weights, at all V^n sequences of full length.
 
 Not certified
     Shorter sequences; letters outside the alphabet. The rounding of a run is a claim of its own (`kernel.rounding.runs`).
@@ -48,8 +45,7 @@ Example
     >>> InductionMap("induction", 2, 4).answer([1, 0, 1, 1])
     [0, 0, 0, 0, 1, 0, 0, 1]
 
-Tests
-    tests/theorems/test_exact_induction.py
+Tests: tests/theorems/test_exact_induction.py
 """
 
 from __future__ import annotations
@@ -76,7 +72,6 @@ THEOREM = {
         ("form", "one register, two causal blocks of one plain softmax head and nothing else", "checked"),
         ("leads", "both leads are positive for every position and all letters", "checked"),
     ),
-    "uses": (),
 }
 
 _ATTENTION = {"kind": "softmax", "bias": False, "mask": "causal", "score_bias": "none", "residual": True}

@@ -16,8 +16,7 @@ Statement
     input of unit i from the ideal one, and r_o what reaches output o without passing a unit. Below 1/2 the largest
     output names the letter.
 
-Source
-    Own derivation; counting by a uniform head is folklore (perez2021 use it; RASP calls it selector_width).
+Source: Own derivation; counting by a uniform head is folklore (perez2021 use it; RASP calls it selector_width).
 
 Differs from the source in
     RASP sorts with two attention layers (rank, then gather by rank). Counts make one layer enough when the alphabet
@@ -37,8 +36,7 @@ Assumptions
     form (**checked**): one block without norm, one softmax head with zero queries or zero keys, 2V ReLU units, a
     read-out of all positions; the distance of the stored numbers from the ideal ones is part of the bound.
 
-Certified
-    The bound for the real-number function of the exact stored weights, at all V^n sequences of full length.
+Certified: The bound for the real-number function of the exact stored weights, at all V^n sequences of full length.
 
 Not certified
     Shorter sequences; letters outside the alphabet. The rounding of a run is a claim of its own (`kernel.rounding.runs`).
@@ -48,8 +46,7 @@ Example
     >>> SortMap("sort", 7, 25).sentence("1e-6")[:56]
     'For every one of the 7^25 sequences of 25 letters from a'
 
-Tests
-    tests/theorems/test_exact_sort.py
+Tests: tests/theorems/test_exact_sort.py
 """
 
 from __future__ import annotations
@@ -69,7 +66,6 @@ THEOREM = {
     "sources": ("classical", "perez2021"),
     "verb": "build",
     "assumptions": (("form", "one block, one uniform softmax head, 2V ReLU units, all positions are read", "checked"),),
-    "uses": (),
 }
 
 _HEAD, _FFN = "blocks.0.attention.groups.0", "blocks.0.ffn"

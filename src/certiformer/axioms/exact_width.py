@@ -11,8 +11,7 @@ Statement
     and the largest distance from w of the output on these sets, over all letters x and w = 1, ..., n, bounds the error at
     every position of every one of the V^n sequences.
 
-Source
-    Own derivation; the weights are `construct.selector_width`, after RASP's selector_width (weiss2021).
+Source: Own derivation; the weights are `construct.selector_width`, after RASP's selector_width (weiss2021).
 
 Differs from the source in
     The leakage of the softmax is part of the bound; nothing is rounded to the nearest whole number.
@@ -26,8 +25,7 @@ Assumptions
     - form (**checked**): one block without norm, one register, one plain softmax head, ReLU units or none, no position
       code, a read-out of all positions.
 
-Certified
-    The bound for the real-number function of the exact stored weights, at all V^n sequences of full length.
+Certified: The bound for the real-number function of the exact stored weights, at all V^n sequences of full length.
 
 Not certified
     Shorter sequences; letters outside the alphabet. The rounding of a run is a claim of its own (`kernel.rounding.runs`).
@@ -37,8 +35,7 @@ Example
     >>> WidthMap("hist", 3, 4).answer([2, 0, 2, 1])
     [2, 1, 2, 1]
 
-Tests
-    tests/theorems/test_exact_width.py
+Tests: tests/theorems/test_exact_width.py
 """
 
 from __future__ import annotations
@@ -61,7 +58,6 @@ THEOREM = {
     "assumptions": (
         ("form", "one block, one register, one softmax head, ReLU units, all positions are read", "checked"),
     ),
-    "uses": (),
 }
 
 _HEAD = "blocks.0.attention.groups.0"

@@ -66,8 +66,7 @@ Assumptions
 Certified
     The statement for all contexts of 1 to N rows; `tolerance` is stated, `margin` is what the bound leaves of it.
 
-Not certified
-    That gradient descent has converged, or that its prediction is a good one; rounding outside the box.
+Not certified: That gradient descent has converged, or that its prediction is a good one; rounding outside the box.
 
 Example
     >>> from certiformer.axioms.in_context_gradient import run_bound
@@ -77,8 +76,7 @@ Example
     >>> bool(run_bound(gd) < 1e-12)
     True
 
-Tests
-    tests/theorems/test_in_context_gradient.py
+Tests: tests/theorems/test_in_context_gradient.py
 """
 
 from __future__ import annotations
@@ -111,7 +109,6 @@ THEOREM = {
         ("numbers", "the bounds hold for all eigenvalues up to the stated one", "checked"),
         ("run", "a run rounds as kernel.rounding describes, on numbers of the stored type", "trusted"),
     ),
-    "uses": (),
 }
 NOT_CLAIMED = (
     "That the prediction is a good one: it is that of the algorithm, for whatever rows are given.",

@@ -10,8 +10,7 @@ Statement
     bound of that; for `relu-logistic` with labels 0 and 1, within the stated bound of what the same steps with the
     logistic function itself predict.
 
-Source
-    Bai, Chen, Wang, Xiong, Mei 2023 (bai2023), theorems 4, 7, 10 and 13.
+Source: Bai, Chen, Wang, Xiong, Mei 2023 (bai2023), theorems 4, 7, 10 and 13.
 
 Differs from the source in
     Only the query token learns, and values x_j / n that are zero outside the rows replace the mask by a large constant: so
@@ -68,11 +67,9 @@ Assumptions
     step (**checked**): decay + rate c spectrum <= 2, and the bends add up to 0.
     run (**trusted**): arithmetic is as described in `kernel.rounding`; the quotients x_j / n are rounded once.
 
-Certified
-    The statement, for all contexts at once.
+Certified: The statement, for all contexts at once.
 
-Not certified
-    That the steps have converged; contexts outside the box, of which only the exactness speaks.
+Not certified: That the steps have converged; contexts outside the box, of which only the exactness speaks.
 
 Example
     >>> from certiformer.axioms.in_context_relu import construction
@@ -82,8 +79,7 @@ Example
     >>> len(made.config["blocks"]), made.config["width"]
     (2, 10)
 
-Tests
-    tests/theorems/test_in_context_relu.py
+Tests: tests/theorems/test_in_context_relu.py
 """
 
 from __future__ import annotations
@@ -117,7 +113,6 @@ THEOREM = {
         ("step", "a step does not increase distances, and the bends add up to 0", "checked"),
         ("run", "a run rounds as kernel.rounding describes; x / n is rounded once", "trusted"),
     ),
-    "uses": (),
 }
 
 NOT_CLAIMED = (

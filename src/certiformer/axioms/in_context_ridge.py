@@ -51,8 +51,7 @@ Certified
     The statement for all contexts of 1 to N rows whose eigenvalues are in [a, b]; where a <= strength and b >=
     strength + d bound^2 these are all contexts of the box.
 
-Not certified
-    Contexts with other eigenvalues; that the strength is a good one.
+Not certified: Contexts with other eigenvalues; that the strength is a good one.
 
 Example
     >>> from certiformer.axioms.in_context_ridge import chebyshev_bound
@@ -62,8 +61,7 @@ Example
     >>> bool(0.73 < bound < 0.75)
     True
 
-Tests
-    tests/theorems/test_in_context_ridge.py
+Tests: tests/theorems/test_in_context_ridge.py
 """
 
 from __future__ import annotations

@@ -12,8 +12,7 @@ Statement
     numbers of the stored type, and the smallest loss leads by at least the stated `lead`, then a run in the stored
     type chooses the same strength, with the share 1, and predicts within the stated bound.
 
-Source
-    Bai, Chen, Wang, Xiong, Mei 2023 (bai2023), proposition 15 and theorem 16.
+Source: Bai, Chen, Wang, Xiong, Mei 2023 (bai2023), proposition 15 and theorem 16.
 
 Differs from the source in
     As in `in_context_relu` only the query token learns, and values that are zero where nothing counts replace masks. Losses
@@ -59,8 +58,7 @@ Assumptions
     step (**checked**): no step is longer than 2 in terms of the stated spectrum.
     run (**trusted**): arithmetic is as described in `kernel.rounding`; x_j / n, x_j / m, y_j / m are rounded once.
 
-Certified
-    The statement, for all contexts at once.
+Certified: The statement, for all contexts at once.
 
 Not certified
     Runs where the lead is smaller; that the steps have converged; that validation finds the best strength for new data.
@@ -73,8 +71,7 @@ Example
     >>> len(made.config["blocks"]), made.config["width"]
     (6, 26)
 
-Tests
-    tests/theorems/test_in_context_selection.py
+Tests: tests/theorems/test_in_context_selection.py
 """
 
 from __future__ import annotations
@@ -108,7 +105,6 @@ THEOREM = {
         ("step", "no step is longer than 2 in terms of the stated spectrum", "checked"),
         ("run", "a run rounds as kernel.rounding describes; quotients of the data are rounded once", "trusted"),
     ),
-    "uses": (),
 }
 
 NOT_CLAIMED = (

@@ -56,11 +56,9 @@ Assumptions
     lipschitz (**checked**): f is Lipschitz on the box; Clarke's gradient is enclosed on a partition.
     form (**checked**): the block computes, up to what is charged, units along the directions of the operator.
 
-Certified
-    sup |T - f| <= bound for the real-number function T of the exact stored weights.
+Certified: sup |T - f| <= bound for the real-number function T of the exact stored weights.
 
-Not certified
-    Anything outside the box; the rounding of a floating-point run of T.
+Not certified: Anything outside the box; the rounding of a floating-point run of T.
 
 Example
     >>> from certiformer.kernel.balls import working_precision
@@ -69,8 +67,7 @@ Example
     >>> [f"{m} * {float(spread(m, 8 * m).absolute):.4f}" for m in (10, 30, 90)]
     ['10 * 0.0657', '30 * 0.0243', '90 * 0.0084']
 
-Tests
-    tests/theorems/test_korovkin_ridges.py
+Tests: tests/theorems/test_korovkin_ridges.py
 """
 
 from __future__ import annotations
@@ -108,19 +105,13 @@ THEOREM = {
     "id": "axioms.korovkin_ridges",
     "title": "One transformer block approximates every Lipschitz function of a whole sequence, with constants.",
     "kind": "upper bound",
-    "sources": (
-        "gumaan2025",
-        "classical",
-    ),
+    "sources": ("gumaan2025", "classical"),
     "verb": "build",
     "assumptions": (
         ("lipschitz", "f is Lipschitz on the box; Clarke's gradient is enclosed on a partition", "checked"),
         ("form", "the block computes units along the operator's directions, up to what is charged", "checked"),
     ),
-    "uses": (
-        "construct.exact_gather",
-        "construct.position_gating",
-    ),
+    "uses": ("construct.exact_gather", "construct.position_gating"),
 }
 
 MAX_DIMENSION = 3

@@ -54,11 +54,9 @@ Assumptions
     run (**trusted**): arithmetic is as described in `kernel.rounding`, and the stream between sub-layers is one array of
     numbers of the stored type.
 
-Certified
-    The statement, for all words of 0 to T symbols at once.
+Certified: The statement, for all words of 0 to T symbols at once.
 
-Not certified
-    Words with more than T symbols; that the table is the language its author wanted.
+Not certified: Words with more than T symbols; that the table is the language its author wanted.
 
 Example
     >>> from certiformer.axioms.log_depth_automaton import arrivals
@@ -66,8 +64,7 @@ Example
     >>> bool(leak < 1e-27), bool(margin > 0.249)
     (True, True)
 
-Tests
-    tests/theorems/test_log_depth_automaton.py
+Tests: tests/theorems/test_log_depth_automaton.py
 """
 
 from __future__ import annotations
@@ -93,17 +90,13 @@ THEOREM = {
     "id": "axioms.log_depth_automaton",
     "title": "Two blocks, applied log2 T times, are a finite automaton, exactly, for every word of up to T symbols.",
     "kind": "exact",
-    "sources": (
-        "classical",
-        "liu2023",
-    ),
+    "sources": ("classical", "liu2023"),
     "verb": "compile",
     "assumptions": (
         ("weights", "every stored number is the one of the construction, and there are enough passes", "checked"),
         ("numbers", "a slot is within 1/4 of every number that it may stand for, and sums are exact", "checked"),
         ("run", "a run rounds as kernel.rounding describes, between sub-layers to the stored type", "trusted"),
     ),
-    "uses": (),
 }
 SHARPNESS = 32.0
 

@@ -10,8 +10,7 @@ Statement
     and on a piece of half-width r around c, with Taylor coefficients g_k of g at c in the variable e = (s - c)/r and
     remainder R, sup |g - line| <= max_{|e| <= 1} |(g_0 - line(c)) + (g_1 - line' r) e + g_2 e^2| + sum_{k>=3} |g_k| + R.
 
-Source
-    imai1986 for how few pieces stay in a tube; the error of one piece is the classical one of a chord.
+Source: imai1986 for how few pieces stay in a tube; the error of one piece is the classical one of a chord.
 
 Differs from the source in
     The function need not interpolate, and its distance to the profile is enclosed piece by piece instead of by
@@ -30,8 +29,7 @@ Assumptions
 Certified
     sup |p - g| <= bound for the exact stored weights. Pieces on which the first estimate is too coarse are bisected.
 
-Not certified
-    Anything outside the range; the rounding of a floating-point run.
+Not certified: Anything outside the range; the rounding of a floating-point run.
 
 Example
     >>> from certiformer.kernel.balls import BallDomain, working_precision
@@ -44,8 +42,7 @@ Example
     >>> bool(largest_gap(problem, 3, arb("1e-20")) < arb("1e-25"))
     True
 
-Tests
-    tests/theorems/test_piecewise_linear.py
+Tests: tests/theorems/test_piecewise_linear.py
 """
 
 from __future__ import annotations
@@ -70,7 +67,6 @@ THEOREM = {
         ("form", "the left-hand side consists of relu units of one variable", "checked"),
         ("regular", "the profile has a value everywhere on the range of its direction", "checked"),
     ),
-    "uses": (),
 }
 
 BISECTIONS = 30  # of one piece; each halves it

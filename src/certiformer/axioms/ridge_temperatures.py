@@ -10,8 +10,7 @@ Statement
 
     sin(x1) + sin(x2) on [0, 2 pi]^2 takes 21 registers and 4 heads within 0.01.
 
-Source
-    nadaraya1964, watson1964 for the estimator; petrov2024 for attention over prefix tokens; derived here.
+Source: nadaraya1964, watson1964 for the estimator; petrov2024 for attention over prefix tokens; derived here.
 
 Differs from the source in
     The registers are not points of the input space but of the line, and every direction looks at the same ones: the size
@@ -27,11 +26,9 @@ Assumptions
     smooth (**checked**): all derivatives of the profiles up to order m are enclosed on a partition of their range.
     form (**checked**): the stored weights are these heads, up to a distance that is charged (`axioms.perturbation`).
 
-Certified
-    sup |T - f| <= bound for the real-number function T of the exact stored weights.
+Certified: sup |T - f| <= bound for the real-number function T of the exact stored weights.
 
-Not certified
-    Anything outside the box; the rounding of a floating-point run of T.
+Not certified: Anything outside the box; the rounding of a floating-point run of T.
 
 Example
     >>> from certiformer.target import parse_domain, parse_formula
@@ -39,8 +36,7 @@ Example
     >>> [float(end) for end in ridge.ends(BallDomain(parse_domain("[0, 1]^2")))]
     [-2.0, 1.0]
 
-Tests
-    tests/theorems/test_ridge_temperatures.py
+Tests: tests/theorems/test_ridge_temperatures.py
 """
 
 from __future__ import annotations
@@ -69,11 +65,7 @@ THEOREM = {
     "id": "axioms.ridge_temperatures",
     "title": "Sums of ridge functions by heads at several temperatures that all read one short list of registers.",
     "kind": "upper bound",
-    "sources": (
-        "nadaraya1964",
-        "watson1964",
-        "petrov2024",
-    ),
+    "sources": ("nadaraya1964", "watson1964", "petrov2024"),
     "verb": "build",
     "assumptions": (
         ("ridges", "every output is written as a sum of functions of one linear expression", "checked"),

@@ -13,8 +13,7 @@ Statement
         kappa = 1/4 + log(2)/(K g) + [K odd] 1/(4 K^2),
         beta  = 0 for D = 1, else floor(D/2)/K + 2 sigma(-(2K - 1) g) + 4 (D - 1) sigma(-g).
 
-Source
-    gumaan2025 for one block that detects regions; the shifted grids and all constants are derived here.
+Source: gumaan2025 for one block that detects regions; the shifted grids and all constants are derived here.
 
 Differs from the source in
     Cells are detected by attention and a ReLU gate together: neither can do it alone. A plain cell detector (K = 1) fails
@@ -54,11 +53,9 @@ Assumptions
     form (**checked**): every stored head and unit is the theorem's up to a distance that is charged: sigmoids are within
     tanh(|score difference|/4), ReLU is 1-Lipschitz, the units of a shift sum to at most one.
 
-Certified
-    sup |T - f| <= bound for the real-number function T of the exact stored weights.
+Certified: sup |T - f| <= bound for the real-number function T of the exact stored weights.
 
-Not certified
-    Anything outside the box; the rounding of a floating-point run of T.
+Not certified: Anything outside the box; the rounding of a floating-point run of T.
 
 Example
     >>> from fractions import Fraction
@@ -72,8 +69,7 @@ Example
     0.2717 0.2513
     0.2554 0.0638
 
-Tests
-    tests/theorems/test_shifted_grids.py
+Tests: tests/theorems/test_shifted_grids.py
 """
 
 from __future__ import annotations
@@ -101,7 +97,6 @@ THEOREM = {
         ("lipschitz", "f is Lipschitz on the box; Clarke's gradient is enclosed on a partition", "checked"),
         ("form", "every stored head and unit is the theorem's up to a distance that is charged", "checked"),
     ),
-    "uses": (),
 }
 
 

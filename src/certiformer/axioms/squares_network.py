@@ -80,11 +80,7 @@ def read_squares(left: object) -> SquaresNetwork:
 def _before_ffn(network: Network) -> Prototypes | None:
     """The residual stream of the data token between attention and feed-forward part, every coordinate an output."""
     width = network.config["width"]
-    config = {
-        **network.config,
-        "blocks": [{**network.config["blocks"][0], "ffn": None}],
-        "outputs": width,
-    }
+    config = {**network.config, "blocks": [{**network.config["blocks"][0], "ffn": None}], "outputs": width}
     identity = Tensor((width, width), [float(i == j) for i in range(width) for j in range(width)])
     tensors = {**network.tensors, "readout.weight": identity, "readout.bias": Tensor((width,), [0.0] * width)}
     return as_prototypes(Network(config, tensors))

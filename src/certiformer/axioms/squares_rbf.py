@@ -16,8 +16,7 @@ Statement
     P c the nearest point of the box, and defect, drift, ... the constants of the bump for that tolerance. Two variables,
     two thresholds 2.09127 and 3.71181: defect 0.0133, drift 0.033, second 0.573, mixed 0.418 at tolerance 1/2000.
 
-Source
-    nadaraya1964, watson1964 for kernel sums; the construction and its constants are derived here.
+Source: nadaraya1964, watson1964 for kernel sums; the construction and its constants are derived here.
 
 Differs from the source in
     Nothing is normalised: the bumps sum to one up to `defect`, by the choice of the thresholds. The bump is piecewise
@@ -39,11 +38,9 @@ Assumptions
     squares (**checked**): the heads write the sum of squares within the tolerance, enclosed on the stored weights.
     form (**checked**): one block, one data token and a sink; the distance of its weights to the ideal ones is charged.
 
-Certified
-    sup |T - f| <= bound for the real-number function T of the exact stored weights.
+Certified: sup |T - f| <= bound for the real-number function T of the exact stored weights.
 
-Not certified
-    Anything outside the box; the rounding of a floating-point run of T.
+Not certified: Anything outside the box; the rounding of a floating-point run of T.
 
 Example
     >>> from fractions import Fraction
@@ -55,8 +52,7 @@ Example
     >>> f"{float(found.defect):.3f} {float(found.drift):.4f} {float(found.second):.3f}"
     '0.017 0.0039 0.892'
 
-Tests
-    tests/theorems/test_squares_rbf.py
+Tests: tests/theorems/test_squares_rbf.py
 """
 
 from __future__ import annotations
@@ -84,10 +80,7 @@ THEOREM = {
     "id": "axioms.squares_rbf",
     "title": "Squares by attention and radial bumps by the feed-forward part approximate functions of several variables.",
     "kind": "upper bound",
-    "sources": (
-        "nadaraya1964",
-        "watson1964",
-    ),
+    "sources": ("nadaraya1964", "watson1964"),
     "verb": "build",
     "assumptions": (
         ("smooth", "u is twice differentiable (order 1: Lipschitz); derivatives are enclosed", "checked"),

@@ -42,11 +42,9 @@ Assumptions
     form (**checked**): the stored weights are the k heads of the grid, up to a distance that is charged
     (`axioms.perturbation`).
 
-Certified
-    sup |T - f| <= bound for the real-number function T of the exact stored weights.
+Certified: sup |T - f| <= bound for the real-number function T of the exact stored weights.
 
-Not certified
-    Anything outside the box; the rounding of a floating-point run of T.
+Not certified: Anything outside the box; the rounding of a floating-point run of T.
 
 Example
     >>> from fractions import Fraction
@@ -57,8 +55,7 @@ Example
     >>> " ".join(f"{float(found.signed[j]):.1e}" for j in range(1, 6))
     '1.5e-06 8.4e-06 4.5e-05 4.2e+00 1.5e-03'
 
-Tests
-    tests/theorems/test_temperatures.py
+Tests: tests/theorems/test_temperatures.py
 """
 
 from __future__ import annotations
@@ -86,17 +83,12 @@ THEOREM = {
     "id": "axioms.temperatures",
     "title": "k softmax heads over the same prototypes at k temperatures are accurate to order 2k.",
     "kind": "upper bound",
-    "sources": (
-        "nadaraya1964",
-        "watson1964",
-        "petrov2024",
-    ),
+    "sources": ("nadaraya1964", "watson1964", "petrov2024"),
     "verb": "build",
     "assumptions": (
         ("smooth", "f is smooth on the box; derivatives up to order m are enclosed", "checked"),
         ("form", "the stored weights are the k heads of the grid up to a distance that is charged", "checked"),
     ),
-    "uses": (),
 }
 
 MAX_MONOMIALS = 500  # a certificate may not ask for more Taylor coefficients on every box of its partition

@@ -29,11 +29,9 @@ Assumptions
     lipschitz (**checked**): f is Lipschitz on the box; enclosures of Clarke's gradient on a partition.
     form (**checked**): the stored weights are the grid's, up to a distance that is charged (`axioms.perturbation`).
 
-Certified
-    sup |T - f| <= bound for the real-number function T of the exact stored weights.
+Certified: sup |T - f| <= bound for the real-number function T of the exact stored weights.
 
-Not certified
-    Anything outside the box; the rounding of a floating-point run of T.
+Not certified: Anything outside the box; the rounding of a floating-point run of T.
 
 Example
     >>> from fractions import Fraction
@@ -43,8 +41,7 @@ Example
     >>> round(float(first_order_moment(Fraction(4))), 4)
     0.5233
 
-Tests
-    tests/theorems/test_voronoi_first_order.py
+Tests: tests/theorems/test_voronoi_first_order.py
 """
 
 from __future__ import annotations
@@ -67,17 +64,12 @@ THEOREM = {
     "id": "axioms.voronoi_first_order",
     "title": "One softmax head over grid prototypes approximates every Lipschitz function at first order.",
     "kind": "upper bound",
-    "sources": (
-        "nadaraya1964",
-        "watson1964",
-        "petrov2024",
-    ),
+    "sources": ("nadaraya1964", "watson1964", "petrov2024"),
     "verb": "build",
     "assumptions": (
         ("lipschitz", "f is Lipschitz on the box; Clarke's gradient is enclosed on a partition", "checked"),
         ("form", "the stored weights are the grid's up to a distance that is charged to the bound", "checked"),
     ),
-    "uses": (),
 }
 
 

@@ -10,8 +10,7 @@ Statement
     with mu, V, A the bounds of |E y|, E y^2, E|y| of the discrete Gaussian (`rules.lattice`); b = 1, r = 3 gives
     mu = 3.4e-4, V = 0.502, A = 0.62.
 
-Source
-    nadaraya1964, watson1964, petrov2024; the second-order statement and its constants are derived here.
+Source: nadaraya1964, watson1964, petrov2024; the second-order statement and its constants are derived here.
 
 Differs from the source in
     The usual argument sharpens the softmax and gets first order only. Bounds are per axis and per pair, which removes a
@@ -30,11 +29,9 @@ Assumptions
     decided strictly.
     form (**checked**): the stored weights are the grid's, up to a distance that is charged (`axioms.perturbation`).
 
-Certified
-    sup |T - f| <= bound for the real-number function T of the exact stored weights.
+Certified: sup |T - f| <= bound for the real-number function T of the exact stored weights.
 
-Not certified
-    Anything outside the box; the rounding of a floating-point run of T.
+Not certified: Anything outside the box; the rounding of a floating-point run of T.
 
 Example
     >>> from fractions import Fraction
@@ -45,8 +42,7 @@ Example
     >>> f"{float(constants.drift):.1e} {float(constants.second):.3f} {float(constants.absolute):.2f}"
     '3.4e-04 0.501 0.62'
 
-Tests
-    tests/theorems/test_voronoi_second_order.py
+Tests: tests/theorems/test_voronoi_second_order.py
 """
 
 from __future__ import annotations
@@ -69,17 +65,12 @@ THEOREM = {
     "id": "axioms.voronoi_second_order",
     "title": "A softer softmax head with margin prototypes is second-order accurate for smooth functions.",
     "kind": "upper bound",
-    "sources": (
-        "nadaraya1964",
-        "watson1964",
-        "petrov2024",
-    ),
+    "sources": ("nadaraya1964", "watson1964", "petrov2024"),
     "verb": "build",
     "assumptions": (
         ("smooth", "f is twice differentiable on the box; second derivatives are enclosed", "checked"),
         ("form", "the stored weights are the grid's up to a distance that is charged to the bound", "checked"),
     ),
-    "uses": (),
 }
 
 

@@ -73,7 +73,9 @@ def describe(verdict: Verdict, directory: str, seconds: float, ran: dict[str, An
     if ran is not None:
         _describe_run(ran, terminal)
     folder = shlex.quote(directory)
-    terminal.facts("next", [f"certiformer show {folder}   # what is claimed and what is not"])
+    recommender = "theorem binomial_tail" in rules_of(verdict)
+    following = "recommend card" if recommender else "show"
+    terminal.facts("next", [f"certiformer {following} {folder}   # what is claimed and what is not"])
 
 
 def _describe_run(ran: dict[str, Any], terminal: Terminal) -> None:
@@ -111,6 +113,7 @@ EXAMPLES = """
   certiformer check runs/sines                    # the claim in one sentence, or why not
   certiformer check runs/sines --json --quiet     # for a script: one object, and the exit code
   certiformer check runs/sines --workers 1        # in this process only
+  certiformer check runs/shop --replay 20         # a recommender; the scores of 20 sealed users are enclosed, too
   certiformer check runs/reverse                  # a compiled program; fewer than 2 million inputs are also run, each
 
 exit codes: 0 certified by this very check, 1 refused or refuted, 2 not a run folder, 3 nothing is claimed
@@ -127,6 +130,8 @@ class Options:
     """how many processes share the boxes"""
     proof_only: Flag = False
     """do not also run a compiled program on every input"""
+    replay: Annotated[int | None, arg(metavar="N", help_behavior_hint="")] = None
+    """of a recommender: also enclose the scores of so many recorded users"""
     json: Flag = False
     """print one JSON object"""
     quiet: Flag = False
@@ -137,9 +142,11 @@ def run(options: Options, terminal: Terminal) -> int:
     """Check and say what was found; returns the exit code."""
     from certiformer.disk import recover
     from certiformer.kernel.check import check
-    from certiformer.kernel.files import DESCRIPTIONS, PROGRAM
+    from certiformer.kernel.files import DESCRIPTIONS, HITS, PROGRAM
 
     recover(options.directory)
+    if options.replay is not None and (options.replay < 1 or _subject(options.directory) != HITS):
+        raise BadInput("--replay N is a number of recorded users, for the folder of a recommender")
     if options.workers is not None and options.workers < 1:
         raise BadInput(f"--workers is at least 1, not {options.workers}")
     began = time.monotonic()
@@ -151,6 +158,8 @@ def run(options: Options, terminal: Terminal) -> int:
         verdict = check(options.directory, workers=options.workers, progress=confirmed)
     seconds = time.monotonic() - began
     subject = _subject(options.directory)
+    if options.replay is not None and verdict.accepted:
+        return _replayed(verdict, options, seconds, terminal)
     if subject in (PROGRAM, *DESCRIPTIONS):
         return _compiled(verdict, subject == PROGRAM, options, seconds, terminal)
     if terminal.json:
@@ -181,6 +190,28 @@ def _compiled(verdict: Verdict, program: bool, options: Options, seconds: float,
     else:
         describe(verdict, options.directory, seconds, ran, terminal)
     return 1 if ran is not None and ran["wrong"] is not None else verdict.exit_code
+
+
+def _replayed(verdict: Verdict, options: Options, seconds: float, terminal: Terminal) -> int:
+    """A recommender: the verdict, then the hits of some users; a hit that is wrong is a failure whatever was proved."""
+    from certiformer.kernel.files import read_files
+    from certiformer.kernel.meanings.hits import replay
+
+    with progress_for(terminal) as progress:
+
+        def enclosed(done: int, total: int) -> None:
+            progress("replay", done, total, f"{done:,} of {total:,} users")
+
+        found = replay(read_files(options.directory), options.replay or 0, enclosed)
+    if terminal.json:
+        terminal.emit({**_facts(verdict, options.directory, seconds), "replay": found})
+    else:
+        describe(verdict, options.directory, seconds, None, terminal)
+        words = f"of {found['rows']:,} recorded users {found['right']:,} were confirmed in balls"
+        wrong, unsettled = found["wrong"], found["open"]
+        more = f", {len(unsettled):,} are too close to tell" if unsettled else ""
+        terminal.fact("replay", words + more + (f"; wrong: rows {wrong}" if wrong else ""), "bad" if wrong else "good")
+    return 1 if found["wrong"] else verdict.exit_code
 
 
 def rules_of(verdict: Verdict) -> list[str]:

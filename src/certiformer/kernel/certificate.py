@@ -14,9 +14,8 @@ Every field is of one of two sorts. Those of `COMPARED` are part of the claim or
 and refuses a better value than it finds. Those of `RECORDED`, under the one key `recorded` of the file, say how the files
 were made: nothing is derived from them, and they are printed as recorded only. A field of neither sort cannot be read.
 
-`run_error` is a second claim, made only where the field is present: at every point of the box whose coordinates are
-numbers of the stored dtype, or at every sequence over the alphabet, a run in that dtype differs from T by at most this
-much (what counts as a run: `kernel.rounding`).
+`run_error`, where it is present, is a second claim: at every point of the box with coordinates of the stored dtype, or at
+every sequence over the alphabet, a run in that dtype differs from T by at most this much (see `kernel.rounding`).
 
 A proof is a tree. Every node states `sup over the domain, max over the outputs, of |A - B| <= bound`; at the root A is the
 transformer T and B the target f.
@@ -66,6 +65,7 @@ _OF = {
     "machine.json": "chain_of_thought_machine encoder_decoder_machine",
     "automaton.json": "log_depth_automaton",
     "learner.json": "in_context_gradient in_context_relu in_context_ridge in_context_selection",
+    "hits.json": "binomial_tail",
 }
 AXIOMS = {name: subject for subject, names in _OF.items() for name in names.split()}  # each with what it speaks of
 # Whose statements the proof of another one uses, too.

@@ -12,7 +12,7 @@ from certiformer.errors import BadInput
 from certiformer.kernel.files import canonical, digest
 from certiformer.recommend.folder import Recommender, contents, open_recommender, require_place, write_new
 from certiformer.recommend.interactions import read_interactions
-from certiformer.recommend.log import Log, make_log
+from certiformer.recommend.log import Log, make_log, start_after
 from certiformer.recommend.network import Shape, with_readout
 from certiformer.recommend.split import CONFORMAL, COUNTED, HOLDOUT, OPEN, Split, make_split
 from certiformer.recommend.training import Recipe, learn
@@ -60,8 +60,9 @@ def fit(asked: Fit, out: Path, force: bool = False, progress: Progress | None = 
     require_place(out, force)
     table = asked.table
     rows = read_interactions(table.path, table.user, table.item, table.time, table.missing)
-    log, notes = make_log(rows, table.core)
-    split = make_split(log, asked.order.split, asked.order.seal, asked.recipe.seed, asked.order.before)
+    start = start_after(rows, asked.order.before) if asked.order.split == "time" else None
+    log, notes = make_log(rows, table.core, start)
+    split = make_split(log, asked.order.split, asked.order.seal, asked.recipe.seed, start)
     shape = replace(asked.shape, items=len(log.item_names))
     data = {"sha256": log.digest(), "rows": len(rows.users), "interactions": len(log.items), "core": table.core}
     data |= {"users": log.users, "items": len(log.item_names), "notes": [*rows.notes, *notes]}

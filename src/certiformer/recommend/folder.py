@@ -22,16 +22,16 @@ import safetensors.numpy
 
 from certiformer.disk import Workplace, check_place, recover, write_atomically
 from certiformer.errors import MALFORMED, BadInput
-from certiformer.kernel.files import CERTIFICATE, CONFIG, MODEL, canonical
+from certiformer.kernel.files import CERTIFICATE, CONFIG, HITS, MODEL, canonical
 from certiformer.model import Transformer, from_bytes
 from certiformer.model.store import tensors_to_bytes
 from certiformer.reading import read_regular
 from certiformer.recommend.log import Log
-from certiformer.recommend.split import Split
+from certiformer.recommend.split import Split, leaks
 
 FORMAT = "certiformer-recommend-1"
-MARK, ITEMS, LOG, GUARANTEE, HITS, HEAD = (
-    "recommend.json", "items.json", "log.safetensors", "guarantee.json", "hits.json", "head.bin",
+MARK, ITEMS, LOG, GUARANTEE, HEAD = (
+    "recommend.json", "items.json", "log.safetensors", "guarantee.json", "head.bin",
 )  # fmt: skip
 NAMES = (MARK, ITEMS, LOG, GUARANTEE, HITS, HEAD, CONFIG, MODEL, CERTIFICATE)
 LARGEST = 4 << 30
@@ -123,6 +123,12 @@ def open_recommender(directory: str | Path) -> Recommender:
         raise BadInput(f"{directory} is not a recommender that can be read ({type(problem).__name__})") from None
     if not same:
         raise BadInput(f"{folder / LOG} is not the data of {folder / MARK}: its hash does not match")
+    leaking = leaks(log, split)
+    if leaking:
+        raise BadInput(
+            f"{folder / LOG} has a split that leaks: test items of {len(leaking):,} users are trained on, first of the user"
+            f" number {leaking[0]}; fit again"
+        )
     if len(log.item_names) != model.config.outputs:
         raise BadInput(f"{directory} has {len(log.item_names):,} items and a model of {model.config.outputs:,}")
     return Recommender(folder, facts, model, log, split)

@@ -9,7 +9,10 @@ from typing import Any
 import numpy as np
 
 from certiformer.errors import BadInput
-from certiformer.kernel.files import MODEL, canonical, digest
+from certiformer.kernel.certificate import Certificate, Outcome, Theorem
+from certiformer.kernel.check import check_files
+from certiformer.kernel.files import CERTIFICATE, CONFIG, HITS, MODEL, canonical, digest
+from certiformer.kernel.meanings.hits import FORMAT
 from certiformer.recommend import architecture, compression, conformal, stream
 from certiformer.recommend.binomial import lower_bound, text
 from certiformer.recommend.folder import GUARANTEE, HEAD, Recommender, add_files, read_json
@@ -85,6 +88,7 @@ def _holdout(opened: Recommender, looks: int, tries: int) -> Guarantee:
     hits = hits_of(opened, asked)
     users, count = len(hits), int(hits.sum())
     value = text(lower_bound(users, count, (1 - LEVEL) / tries))
+    _certify(opened, asked, hits, tries, value)
     trivial = CUT / opened.model.config.outputs
     sentence = (
         f"The hit rate HR@{CUT} for new users is at least {value}, with confidence {float(LEVEL):g}: {count:,} of"
@@ -93,6 +97,25 @@ def _holdout(opened: Recommender, looks: int, tries: int) -> Guarantee:
     details = {"users": users, "hits": count, "looks": looks, "tries": tries, "trivial": trivial}
     vacuous = float(value) <= trivial
     return Guarantee(IDS[0], float(value), float(LEVEL), vacuous, assumption, sentence, None, details)
+
+
+def _certify(opened: Recommender, asked: Asked, hits: np.ndarray, tries: int, value: str) -> None:
+    """Write what `check` derives the bound from again: the recorded hits, and a certificate that names the axiom."""
+    length, rows = opened.model.config.tokens, []
+    for history, wanted, hit in zip(asked.histories, asked.wanted.tolist(), hits.tolist(), strict=True):
+        seen = np.unique(history).tolist() if opened.filtered else []
+        rows.append([history[-length:].tolist(), [item for item in seen if item != wanted], wanted, int(hit)])
+    data = {"format": FORMAT, "cut": CUT, "tries": tries, "level": str(float(LEVEL)), "lower": value, "rows": rows}
+    files = {name: (opened.directory / name).read_bytes() for name in (MODEL, CONFIG)} | {HITS: canonical(data)}
+    seals = {name: digest(content) for name, content in files.items()}
+    miss = str(1 - Fraction(value))
+    proof = Theorem(miss, "binomial_tail", {"hits": int(hits.sum()), "users": len(rows)})
+    certificate = Certificate(miss, Outcome.PROVED, 2, seals, method="recommend", upper=miss, proof=proof)
+    files[CERTIFICATE] = certificate.to_bytes()
+    verdict = check_files(files)
+    if not verdict.accepted:
+        raise BadInput(f"the bound of the hit rate was not confirmed: {verdict.reason}")
+    add_files(opened.directory, {name: files[name] for name in (HITS, CERTIFICATE)})
 
 
 def _conformal(opened: Recommender, looks: int, tries: int) -> Guarantee:

@@ -49,8 +49,21 @@ class Log:
         return state.hexdigest()
 
 
-def make_log(table: Interactions, core: int) -> tuple[Log, list[str]]:
-    """The sequences of a table after the k-core filter, and what was left out, in words."""
+def start_after(table: Interactions, share: float) -> int:
+    """T0: the time before which about this share of the rows lies."""
+    if table.times is None:
+        raise BadInput("--split time needs a column of times")
+    if not 0 < share < 1:
+        raise BadInput(f"--before is between 0 and 1, not {share:g}")
+    return int(np.quantile(table.times, share, method="higher"))
+
+
+def make_log(table: Interactions, core: int, start: int | None = None) -> tuple[Log, list[str]]:
+    """The sequences of a table after the k-core filter, and what was left out, in words.
+
+    With `start` the filter looks at what came before this time alone; what comes later stays where its item is known, so
+    that the catalogue is known when the stream begins.
+    """
     if core < 1:
         raise BadInput(f"--core is at least 1, not {core}")
     notes: list[str] = []
@@ -66,7 +79,10 @@ def make_log(table: Interactions, core: int) -> tuple[Log, list[str]]:
     if same.any():
         notes.append(f"{int(same.sum()):,} rows repeat the one before them and count once")
     users, items, times = users[keep], items[keep], None if times is None else times[keep]
-    kept = _core(users, items, core, len(user_names), len(item_names))
+    past = np.ones(len(users), bool) if start is None or times is None else times < start
+    kept = np.zeros(len(users), bool)
+    kept[past] = _core(users[past], items[past], core, len(user_names), len(item_names))
+    kept |= ~past & np.isin(items, items[kept])
     if not kept.any():
         raise BadInput(f"no user and no item has {core} interactions; a smaller --core keeps more")
     if not kept.all():

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
@@ -28,12 +28,14 @@ from certiformer.model import (
     Input,
     Norm,
     Readout,
-    Transformer,
     tensor_specs,
 )
 from certiformer.model.attention import Rows
 from certiformer.model.block import NORMS, apply_block
 from certiformer.train.products import with_fast_products
+
+if TYPE_CHECKING:
+    from certiformer.model import Transformer
 
 LOSSES = ("cross-entropy", "sampled", "gbce")
 TRUST = 0.75  # t of gBCE (Petrov and Macdonald 2023)
@@ -94,6 +96,8 @@ SPREAD = 0.02
 
 def with_readout(shape: Shape, tensors: Mapping[str, Any]) -> Transformer:
     """The stored transformer: the trained weights and the transposed table of items."""
+    from certiformer.model import Transformer
+
     table = np.asarray(tensors["embed.weight"])
     full = {name: np.asarray(tensor) for name, tensor in tensors.items()}
     return Transformer(

@@ -46,16 +46,16 @@ class Split:
         return self.group == OPEN
 
 
-def make_split(log: Log, kind: str, seal: float, seed: int, share: float = 0.9) -> Split:
-    """The split of a log; `share` of the events lie before T0 of a split by time."""
+def make_split(log: Log, kind: str, seal: float, seed: int, start: int | None = None) -> Split:
+    """The split of a log; `start` is T0 of a split by time."""
     if kind not in SPLITS:
         raise BadInput(f"--split is one of {', '.join(SPLITS)}, not {kind!r}")
     if not 0 <= seal < 1 / 3:
         raise BadInput(f"--seal is at least 0 and below 1/3, for three groups of users; {seal:g} is not")
     if kind == "last":
-        trained, validation, test, start = *_leave_last_out(log.lengths), None
+        trained, validation, test = _leave_last_out(log.lengths)
     else:
-        trained, validation, test, start = _by_time(log, share)
+        trained, validation, test = _by_time(log, start)
     group = _groups(log, test >= 0, seal, seed)
     if not ((group == OPEN) & (trained >= 2)).any():
         raise BadInput("no user has two events to be trained on; more data, or a smaller --seal, is needed")
@@ -68,14 +68,25 @@ def _leave_last_out(lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.nda
     return np.where(long, lengths - 2, lengths), validation, test
 
 
-def _by_time(log: Log, share: float) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
-    if log.times is None:
+def _by_time(log: Log, start: int | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    if log.times is None or start is None:
         raise BadInput("--split time needs a column of times")
-    start = int(np.quantile(log.times, share, method="higher"))
     before = np.add.reduceat((log.times < start).astype(np.int64), log.offsets[:-1])
     long = before >= SHORTEST - 1
     test = np.where(long & (before < log.lengths), before, -1)
-    return np.where(long, before - 1, before), np.where(long, before - 1, -1), test, start
+    return np.where(long, before - 1, before), np.where(long, before - 1, -1), test
+
+
+def leaks(log: Log, split: Split) -> list[int]:
+    """The users whose validation or test item is trained on, or whose test item is the validation item.
+
+    What `make_split` makes has none; a folder whose split was changed may.
+    """
+    wrong = (split.trained > np.where(split.validation >= 0, split.validation, log.lengths)) | (
+        (split.test >= 0)
+        & ((split.test < split.trained) | (split.test <= split.validation) | (split.test >= log.lengths))
+    )
+    return np.flatnonzero(wrong).tolist()
 
 
 def _groups(log: Log, testable: np.ndarray, seal: float, seed: int) -> np.ndarray:

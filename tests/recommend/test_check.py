@@ -1,0 +1,88 @@
+"""`check` of a recommender: the bound is derived again, and changed files are refused."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import pytest
+
+import certiformer
+from certiformer.kernel.certificate import Certificate, certificate_in
+from certiformer.kernel.files import CERTIFICATE, CONFIG, HITS, MODEL, canonical, digest
+from certiformer.kernel.meanings.hits import read_hits, replay
+
+
+@pytest.fixture
+def certified(shop, tmp_path):
+    certiformer.recommend_guarantee(shop.directory)
+    return shutil.copytree(shop.directory, tmp_path / "copy")
+
+
+def resealed(folder, change):
+    """The folder with other recorded hits, sealed as if they were right."""
+    data = json.loads((folder / HITS).read_bytes())
+    change(data)
+    (folder / HITS).write_bytes(canonical(data))
+    certificate = Certificate.from_bytes((folder / CERTIFICATE).read_bytes())
+    certificate.seals[HITS] = digest((folder / HITS).read_bytes())
+    (folder / CERTIFICATE).write_bytes(certificate.to_bytes())
+    return certiformer.check(folder)
+
+
+def test_the_bound_is_confirmed_and_said(cli, certified):
+    verdict = certiformer.check(certified)
+    assert verdict.accepted and "drawn independently" in verdict.sentence and "as recorded" in verdict.sentence
+    done = cli("check", str(certified))
+    assert done.code == 0 and "axiom binomial_tail" in done.out and "recommend card" in done.out
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda data: data.update(lower="0.99"), "do not show a hit rate of 0.99"),
+        (lambda data: data.update(tries=1000), "do not show a hit rate"),
+        (lambda data: data.update(level="0.999999"), "do not show a hit rate"),
+        (lambda data: data["rows"].pop(), "hit|users"),
+        (lambda data: data.update(level="1.5"), "not between 0 and 1"),
+        (lambda data: data["rows"][0].__setitem__(3, 2), "something else than numbers"),
+        (lambda data: data.update(more=1), "exactly the entries"),
+    ],
+)
+def test_what_is_not_shown_is_refused(certified, change, reason):
+    verdict = resealed(certified, change)
+    assert not verdict.accepted
+    import re
+
+    assert re.search(reason, verdict.reason)
+
+
+def test_changed_files_are_refused(certified):
+    data = json.loads((certified / HITS).read_bytes())
+    data["lower"] = "0.00001"
+    (certified / HITS).write_bytes(canonical(data))
+    assert "does not match" in certiformer.check(certified).reason
+
+
+def test_a_replay_confirms_hits_and_finds_a_wrong_one(cli, certified):
+    done = cli("check", str(certified), "--replay", "4", "--json", "--quiet")
+    assert done.code == 0 and done.data["replay"] == {"rows": 4, "right": 4, "wrong": [], "open": []}
+    files = {name: (certified / name).read_bytes() for name in (MODEL, CONFIG, HITS, CERTIFICATE)}
+    rows = read_hits(files[HITS])["rows"]
+    resealed(certified, lambda data: data["rows"][1].__setitem__(3, 1 - rows[1][3]))
+    files = {name: (certified / name).read_bytes() for name in files}
+    assert replay(files, 3)["wrong"] == [2]
+    assert certificate_in(files).subject == HITS
+    wrong = cli("check", str(certified), "--replay", "3")
+    assert wrong.code == 1
+
+
+def test_a_replay_is_for_recommenders(cli, tmp_path):
+    done = cli("check", str(tmp_path), "--replay", "3")
+    assert done.code == 2 and "for the folder of a recommender" in done.err
+
+
+def test_other_commands_about_the_folder(cli, certified):
+    assert "recommender" in cli("show", str(certified)).err
+    assert cli("audit", str(certified), "--quiet").code == 0
+    assert cli("export", str(certified), "--to", "torch", "--out", "plain").code == 0
