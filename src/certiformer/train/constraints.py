@@ -91,7 +91,7 @@ def parts_of(constraint: Constraint, params: Any) -> list[Part]:
     names = list(_names(constraint, params))
     if not names:
         raise BadInput(f"these weights have nothing that the constraint {constraint.kind} bounds")
-    return [Part(constraint, each) for each in names]
+    return [Part(constraint, group) for group in names]
 
 
 def _names(constraint: Constraint, params: Tensors) -> Iterator[tuple[str, ...]]:
@@ -180,9 +180,9 @@ def spectral_bound(tensor: Float[Array, "*heads rows columns"]) -> Float[Array, 
 
 
 def product_bound(first: Float[Array, "*heads n e"], second: Float[Array, "*heads e m"]) -> Float[Array, "*heads"]:
-    """The same of a product, through the small side in its middle: tr((A^T A)(B B^T))^k = tr((AB)^T (AB))^k."""
-    left = jnp.swapaxes(first, -1, -2) @ first
-    return jnp.sqrt(_radius_bound(left @ second @ jnp.swapaxes(second, -1, -2)))
+    """The same of a product. It is multiplied out: (A^T A)(B B^T) is smaller, and where A B nearly vanishes its powers have
+    traces that rounding makes negative."""
+    return spectral_bound(first @ second)
 
 
 def _radius_bound(matrix: Float[Array, "*heads n n"]) -> Float[Array, "*heads"]:

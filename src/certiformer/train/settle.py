@@ -62,9 +62,9 @@ def settle(constraints: tuple[Constraint, ...], params: Any) -> tuple[Stored, tu
                     if bound > constraint.largest:
                         _scale_down(part, weights, head, constraint.largest / bound * LESS)
                 proofs.append(Kept(part.text, worst, constraint.largest))
-        if all(each.proved <= each.largest for each in proofs):
+        if all(one.proved <= one.largest for one in proofs):
             return weights, tuple(proofs)
-    late = next(each for each in proofs if not each.proved <= each.largest)
+    late = next(one for one in proofs if not one.proved <= one.largest)
     raise BadInput(
         f"{late.what} is {late.proved:.6g} and could not be brought to {late.largest:g}; constraints may disagree"
     )
@@ -99,10 +99,10 @@ def product_above(first: Float[np.ndarray, "n e"], second: Float[np.ndarray, "e 
 
 
 def _radius(matrix: arb_mat) -> arb:
-    """(tr M^k)^(1/k); 0 for a matrix of trace 0."""
+    """(tr M^k)^(1/k); tr M where that cannot be told from 0."""
     size = matrix.trace()
-    if size.upper() <= 0:
-        return arb(0)
+    if not size > 0:
+        return arb(size.upper()).max(arb(0))
     total = size.log()
     for step in range(1, SQUARINGS + 1):
         unit = matrix / size
@@ -169,11 +169,11 @@ def _scale_down(part: Part, weights: Stored, head: int, ratio: float) -> None:
         largest = part.constraint.largest
         weights[part.names[0]] = np.clip(weights[part.names[0]], -largest, largest)
         return
-    each = ratio ** (1 / len(part.names))
+    one = ratio ** (1 / len(part.names))
     for name in part.names:
         tensor = weights[name].copy()
         if tensor.ndim == 3:
-            tensor[head] = (tensor[head] * each).astype(tensor.dtype)
+            tensor[head] = (tensor[head] * one).astype(tensor.dtype)
         else:
-            tensor = (tensor * each).astype(tensor.dtype)
+            tensor = (tensor * one).astype(tensor.dtype)
         weights[name] = tensor

@@ -112,8 +112,8 @@ def run(config: dict[str, Any]) -> list[Row]:
     seconds = (time.perf_counter() - began) / len(seeds)
     tested = sample(task, TESTED, 7, 0.0)
     return [
-        _row(task, control, attention, config, trained, place, data[place], tested, seconds)
-        for place in range(len(seeds))
+        _row(task, control, attention, config, trained, number, data[number], tested, seconds)
+        for number in range(len(seeds))
     ]
 
 
@@ -121,20 +121,20 @@ def _answer(task: str, y: jax.Array) -> jax.Array:
     return jnp.argmax(y, -1) if task == "next item" else y
 
 
-def _row(task, control, attention, config, trained, place, learned, tested, seconds) -> Row:
-    weights = {name: np.asarray(tensor)[place] for name, tensor in trained.params.items()}
+def _row(task, control, attention, config, trained, number, learned, tested, seconds) -> Row:
+    weights = {name: np.asarray(tensor)[number] for name, tensor in trained.params.items()}
     errors = [_error(task, attention, weights, *pair) for pair in (tested, learned)]
     row = {
         "task": task,
         "control": control,
-        "seed": config["seed"] + place,
+        "seed": config["seed"] + number,
         "test_error": errors[0],
         "train_error": errors[1],
         "seconds": seconds,
-        "diverged": bool(trained.diverged[place]),
+        "diverged": bool(trained.diverged[number]),
         "log10_norms": math.nan,
         "log10_ranks": math.nan,
-        "proved": max((kept.proved / kept.largest for kept in trained.kept[place]), default=math.nan)
+        "proved": max((kept.proved / kept.largest for kept in trained.kept[number]), default=math.nan)
         if trained.kept
         else math.nan,
     }
@@ -147,10 +147,12 @@ def _row(task, control, attention, config, trained, place, learned, tested, seco
 
 def _error(task: str, attention: str, weights: dict[str, np.ndarray], x: np.ndarray, y: np.ndarray) -> float:
     """The mean squared error, or the cross entropy in nats."""
-    found = np.asarray(outputs(attention)({name: jnp.asarray(w) for name, w in weights.items()}, jnp.asarray(x)), float)
+    scores = np.asarray(
+        outputs(attention)({name: jnp.asarray(w) for name, w in weights.items()}, jnp.asarray(x)), float
+    )
     if task != "next item":
-        return float(np.mean((found - y) ** 2))
-    shifted = found - found.max(1, keepdims=True)
+        return float(np.mean((scores - y) ** 2))
+    shifted = scores - scores.max(1, keepdims=True)
     return float(np.mean(np.log(np.exp(shifted).sum(1)) - (shifted * y).sum(1)))
 
 
