@@ -13,6 +13,7 @@ const onlyWoff2: Plugin = {
 // The page of `certiformer explore`. Names carry hashes of their contents, so the same sources give the same files.
 export default defineConfig({
   base: "./",
+  server: { fs: { allow: [".."] } },
   plugins: [onlyWoff2],
   build: {
     outDir: "../src/certiformer/explore/bundle",

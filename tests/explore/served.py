@@ -49,7 +49,8 @@ class Served:
 @contextmanager
 def serving(*flags: str) -> Iterator[Served]:
     """A server with these flags at a free port; killed at the end if it does not end by itself."""
-    command = [sys.executable, "-m", "certiformer", "explore", "--port", "0", "--no-open", "--workers", "1", *flags]
+    port = [] if "--port" in flags else ["--port", "0"]
+    command = [sys.executable, "-m", "certiformer", "explore", "--no-open", "--workers", "1", *port, *flags]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     try:
         assert process.stdout is not None

@@ -36,6 +36,7 @@ export function lines(data: Lines): { element: HTMLElement; update: (x: number[]
 
   const draw = () => {
     plot?.destroy();
+    const powers = (_: unknown, splits: number[]) => splits.map((v) => (Number.isInteger(Math.round(Math.log10(v) * 1e6) / 1e6) ? v : null));
     const axis = { stroke: colour("quiet"), grid: { stroke: colour("line"), width: 1 }, ticks: { stroke: colour("line") }, font: "12px system-ui" };
     plot = new uPlot(
       {
@@ -45,8 +46,8 @@ export function lines(data: Lines): { element: HTMLElement; update: (x: number[]
         cursor: { points: { size: 6 }, drag: { x: true, y: false } },
         scales: { x: { time: false, distr: data.logX ? 3 : 1 }, y: { distr: data.logY ? 3 : 1 } },
         axes: [
-          { ...axis, label: data.xLabel, labelSize: 20, labelFont: "12px system-ui", values: (_, ticks) => ticks.map((t) => (t === null ? "" : short(t))) },
-          { ...axis, size: 62, values: (_, ticks) => ticks.map((t) => (t === null ? "" : short(t))) },
+          { ...axis, ...(data.logX ? { grid: { ...axis.grid, filter: powers } } : {}), label: data.xLabel, labelSize: 20, labelFont: "12px system-ui", values: (_, ticks) => ticks.map((t) => (t === null ? "" : short(t))) },
+          { ...axis, ...(data.logY ? { grid: { ...axis.grid, filter: powers }, ticks: { ...axis.ticks, filter: powers } } : {}), size: 62, values: (_, ticks) => ticks.map((t) => (t === null ? "" : short(t))) },
         ],
         series: [
           {},

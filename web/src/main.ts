@@ -6,9 +6,15 @@ import { fill, h } from "./dom";
 import { cancelAll } from "./jobview";
 import type { Room } from "./room";
 import { approximate } from "./rooms/approximate";
+import { attend } from "./rooms/attend";
+import { audit } from "./rooms/audit";
+import { program } from "./rooms/program";
+import { rates } from "./rooms/rates";
+import { start } from "./rooms/start";
+import { trust } from "./rooms/trust";
 import { keepLink, linkTo, readLink } from "./state";
 
-export const ROOMS: Room[] = [approximate];
+export const ROOMS: Room[] = [start, approximate, attend, program, rates, audit, trust];
 
 const page = document.getElementById("page")!;
 const main = h("main", { id: "main", tabindex: -1 });

@@ -21,6 +21,7 @@ from certiformer.explore.limits import EVENT_BYTES, JOB_MEMORY, JOB_SECONDS, JOB
 from certiformer.isolation import command, environment
 
 Event = dict[str, Any]
+QUICK = ("attend", "rates", "trust")
 OUT_OF_MEMORY = 77  # the exit code of a worker that took more than its share
 
 
@@ -31,8 +32,8 @@ class Busy(Exception):
 class Worker:
     """One process that carries out one job after the other."""
 
-    def __init__(self, home: Path):
-        self.home = home
+    def __init__(self, home: Path, warm: bool):
+        self.home, self.warm = home, warm
         self.process: asyncio.subprocess.Process | None = None
         self.ended: asyncio.subprocess.Process | None = None
         self.jobs = 0
@@ -55,7 +56,7 @@ class Worker:
         compiled["JAX_PERSISTENT_COMPILATION_CACHE_MIN_COMPILE_TIME_SECS"] = "0.2"
         self.jobs = 0
         self.process = await asyncio.create_subprocess_exec(
-            *command("certiformer.explore.worker", str(JOB_MEMORY)),
+            *command("certiformer.explore.worker", str(JOB_MEMORY), "warm" if self.warm else "cold"),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -120,7 +121,7 @@ class Crew:
     def __init__(self, size: int):
         self._scratch = tempfile.TemporaryDirectory(prefix="certiformer-explore-")
         self.folder = Path(self._scratch.name)
-        self.workers = [Worker(self.folder / f"worker{number}") for number in range(size)]
+        self.workers = [Worker(self.folder / f"worker{number}", warm=number == 0) for number in range(size)]
         self._idle: list[Worker] = []
         self._line: list[object] = []
         self._moved = asyncio.Condition()
@@ -157,7 +158,8 @@ class Crew:
             while worker is None:
                 place = self._line.index(ticket)
                 if place == 0 and self._idle:
-                    worker = self._idle.pop(0)
+                    # The first worker compiles ahead what builds need; what is quick goes to the last one.
+                    worker = self._idle.pop(-1 if job["room"] in QUICK else 0)
                     break
                 if place != shown:
                     yield {"event": "queue", "ahead": place}
@@ -178,6 +180,7 @@ class Crew:
                 self._line.remove(ticket)
             if worker is not None:
                 self._idle.append(worker)
+                self._idle.sort(key=self.workers.index)
             # Not awaited here: this also runs when the reader has gone and the task is being cancelled.
             asyncio.get_running_loop().create_task(self._after(worker))
 

@@ -25,11 +25,8 @@ from certiformer.explore.guard import Guard, TooMuch
 from certiformer.explore.jobs import Busy, Crew, Event
 from certiformer.explore.limits import UPLOAD_BYTES
 from certiformer.explore.requests import read_object
-from certiformer.explore.rooms import ROOMS
+from certiformer.explore.rooms import KEEPING, ROOMS
 from certiformer.explore.storage import Storage, zipped
-
-# Rooms whose result is a run folder, and what a request calls the run or upload that it is about.
-KEEPING = ("approximate",)
 
 
 def application(crew: Crew, host: str, port: int, token: str | None, folder: Path | None) -> Guard:

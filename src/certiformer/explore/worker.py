@@ -34,7 +34,8 @@ def main() -> int:
         with lock:
             output.write(line)
 
-    _warm_up()
+    if sys.argv[2] == "warm":
+        _warm_up()
     for line in sys.stdin.buffer:
         job = json.loads(line)
         try:

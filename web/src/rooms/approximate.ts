@@ -14,6 +14,7 @@ import { short, whole } from "../numbers";
 import { picture } from "../pictures";
 import { proofTree } from "../proof";
 import { field, footing, proved, quoted, type Room } from "../room";
+import { rememberRun } from "../session";
 import type { State } from "../state";
 import { table } from "../table";
 
@@ -173,6 +174,7 @@ function open(host: HTMLElement, link: State, keep: (state: State) => void): voi
     });
     if (!last) return;
     const report = last.report;
+    if (last.kept) rememberRun(last.run);
     ours.set({ lower: report.lower === null ? null : Number(report.lower), upper: report.upper === null ? null : Number(report.upper) });
     if (last.boxes.length) fill(proof, ...last.boxes.map((part: any, i: number) => boxes(last.boxes.length > 1 ? `Boxes of part ${i + 1}: ${part.axes.map((a: Side) => a.label).join(", ")}` : "The boxes of the proof",
       `${whole(part.leaves)} boxes, all confirmed by the kernel.`, part).element));
@@ -223,7 +225,7 @@ function candidateTable(rows: any[]): HTMLElement {
 }
 
 function showError(host: HTMLElement, before: { kind: number; line?: ReturnType<typeof lines>; map?: HeatPicture } | null, event: any) {
-  const caption = `Component ${event.component + 1} with ${event.units} ${event.activation} units, on its own scale from −1 to 1; in units of the goal.`;
+  const caption = "One component of the target, on its own scale from −1 to 1; in units of the goal. Samples.";
   if (event.inputs === 1) {
     const x = event.values.map((_: unknown, i: number) => -1 + (2 * i) / (event.values.length - 1));
     if (before?.kind === 1) {
