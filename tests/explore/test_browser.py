@@ -215,3 +215,41 @@ def test_axe_finds_nothing_serious(page):
             result = page.evaluate("axe.run()")
             serious = [v["id"] for v in result["violations"] if v["impact"] in ("serious", "critical")]
             assert serious == [], (room, scheme)
+
+
+@pytest.mark.slow
+def test_reports_are_alive_as_single_files(browser, tmp_path):
+    import certiformer
+    from certiformer.api.auditing import audit
+    from certiformer.report.audit_page import write_audit
+
+    artifact = certiformer.build("x1*x2", on="[-1,1]^2", eps="0.2", method="voronoi")
+    files = {
+        "report": artifact.subject.page(artifact),
+        "circuit": (program := certiformer.compile("reverse", length=4)).subject.page(program),
+        "audit": write_audit(audit(str(CHECKPOINT)).to_json()),
+    }
+    context = browser.new_context()
+    for name, content in files.items():
+        path = tmp_path / f"{name}.html"
+        path.write_text(content, encoding="utf-8")
+        page, complaints = context.new_page(), []
+        page.on("console", lambda m, complaints=complaints: complaints.append(m.text) if m.type == "error" else None)
+        page.on("pageerror", lambda problem, complaints=complaints: complaints.append(str(problem)))
+        page.goto(path.as_uri())
+        page.wait_for_selector("button.sort, .exports button")
+        for width in (1200, 390):
+            page.set_viewport_size({"width": width, "height": 800})
+            assert overflow(page) <= 0, (name, width)
+        assert complaints == [], name
+        if name == "report":
+            slider = page.get_by_label("another tolerance")
+            assert "holds" in page.locator("text=A claim with").inner_text()
+            slider.focus()
+            page.keyboard.press("Home")
+            assert "does not hold" in page.locator("text=A claim with").inner_text()
+            with page.expect_download() as download:
+                page.get_by_role("button", name="CSV").first.click()
+            assert download.value.suggested_filename.endswith(".csv")
+        page.screenshot(path=tmp_path / f"{name}.png", full_page=True)
+    context.close()

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from certiformer import BadInput
-from certiformer.explore.rooms import ROOMS, approximate, attend, audit, machine, program, rates, trust, watching_build
+from certiformer.explore.rooms import ROOMS, approximate, attend, audit, machine, program, rates, trust
 
 LOOK = {"tokens": [1, 2, 3, 4, 5, 6], "sharpness": 4.0, "attention": "soft", "positions": "on"}
 
@@ -111,9 +111,11 @@ def test_a_run_is_audited_and_its_proof_is_unfolded(tmp_path):
 
 def test_the_boxes_that_are_sent_are_those_of_the_proof(tmp_path):
     import certiformer
+    from certiformer.search.report_pictures import boxes_of
 
     artifact = certiformer.build("x1*x2", on="[0,1]^2", eps="0.2", method="voronoi", rule="boxes")
-    (part,) = watching_build.boxes_of_run(artifact)
+    target = artifact.subject.target
+    (part,) = boxes_of(artifact.certificate.proof, artifact.subject.leaves, target.program, target.domain)
     tree = base64.b64decode(part["tree"])
     assert tree == artifact.subject.leaves and part["leaves"] == tree.count(255)
     assert np.isclose(part["axes"][1]["high"], 1)

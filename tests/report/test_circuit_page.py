@@ -6,6 +6,7 @@ from html.parser import HTMLParser
 from typing import Any
 
 from certiformer.report.circuit_page import write_circuit
+from report.live_page import live_data, without_script
 
 CELLS = [("indices", 0), ("tokens", 1), ("bos", 2), ("1/(1+w)", 3), ("length", 4), ("<reverse>", 3)]
 DATA: dict[str, Any] = {
@@ -105,7 +106,9 @@ def parsed(page: str) -> Tags:
 
 
 def test_the_page_is_closed_and_loads_nothing():
-    page = write_circuit(DATA)
+    whole = write_circuit(DATA)
+    assert live_data(whole)["cells"] == DATA["cells"]
+    page = without_script(whole)
     tags = parsed(page)
     assert tags.loads == [] and "script" not in tags.count
     assert "<c>" not in page and "<reverse>" not in page and "&lt;reverse&gt;" in page

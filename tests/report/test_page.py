@@ -11,6 +11,7 @@ import pytest
 
 from certiformer.report.page import write
 from certiformer.report.wording import NOT_CLAIMED
+from report.live_page import live_data, without_script
 
 AXIS = {"label": "x1", "low": 0.0, "high": 6.283, "low_text": "0", "high_text": "2*pi"}
 DATA: dict[str, Any] = {
@@ -81,7 +82,7 @@ DATA: dict[str, Any] = {
 
 
 def page(**changes: Any) -> str:
-    return write({**copy.deepcopy(DATA), **changes})
+    return without_script(write({**copy.deepcopy(DATA), **changes}))
 
 
 class Reader(HTMLParser):
@@ -135,6 +136,14 @@ def test_everything_is_on_the_page():
     ):
         assert part in text
     assert all(subject in text for subject, _ in NOT_CLAIMED)
+
+
+def test_the_live_part_is_named_by_the_policy_and_holds_the_data():
+    text = '</script><script>alert("x")</script>'
+    data = live_data(write({**copy.deepcopy(DATA), "candidates": [{"method": text}, {"method": "b"}]}))
+    assert data["kind"] == "build" and data["lower"] == DATA["lower"] and data["proof"] == DATA["proof"]
+    assert data["candidates"][0]["method"] == text
+    assert len(data["pictures"]) == len([p for p in DATA["pictures"] if p["kind"] != "sizes"])
 
 
 def test_nothing_is_fetched_from_outside():

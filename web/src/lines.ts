@@ -1,7 +1,6 @@
 /** Curves over one axis, by uPlot: any number of series, values under the pointer, zoom by dragging. */
 
 import uPlot from "uplot";
-import "uplot/dist/uPlot.min.css";
 import { colour, h, onResize, svg } from "./dom";
 import { figure, readout, slug } from "./figure";
 import { short } from "./numbers";

@@ -12,7 +12,11 @@ export async function math(host: HTMLElement, latex: string): Promise<void> {
   host.dataset.latex = latex;
   const library = await katex();
   if (host.dataset.latex !== latex) return;
-  library.render(latex, host, { throwOnError: false, trust: false, strict: "ignore", maxExpand: 200, maxSize: 10 });
+  try {
+    library.render(latex, host, { throwOnError: true, trust: false, strict: "ignore", maxExpand: 200, maxSize: 10 });
+  } catch {
+    host.replaceChildren(); // half a formula, while somebody types
+  }
 }
 
 /** A formula of `certiformer build` in print, as far as it is understood; nothing is concluded from it. */

@@ -7,6 +7,7 @@ export interface Column<Row> {
   cell: (row: Row) => Child;
   by?: (row: Row) => number | string | null; // what is sorted; a column without it is text
   number?: boolean;
+  prose?: boolean; // sentences, which need room
 }
 
 export function table<Row>(caption: string, columns: Column<Row>[], rows: Row[], choose?: (row: Row) => void): HTMLElement {
@@ -21,7 +22,7 @@ export function table<Row>(caption: string, columns: Column<Row>[], rows: Row[],
     const by = columns[sorted]?.by;
     const list = by ? [...rows].sort((a, b) => direction * order(by(a), by(b))) : rows;
     body.replaceChildren(...list.map((row) => {
-      const cells = columns.map((column) => h(column.number ? "td.number" : "td", null, column.cell(row)));
+      const cells = columns.map((column) => h(column.number ? "td.number" : column.prose ? "td.prose" : "td", null, column.cell(row)));
       return choose ? h("tr.choice", { tabindex: 0, onclick: () => choose(row), onkeydown: (e: KeyboardEvent) => e.key === "Enter" && choose(row) }, ...cells) : h("tr", null, ...cells);
     }));
   };

@@ -10,10 +10,10 @@ from typing import Any
 
 from certiformer.report.audit_pictures import CSS as PICTURES_CSS
 from certiformer.report.audit_pictures import heat_maps, spectra, waterfall
+from certiformer.report.live import live_part, policy
 from certiformer.report.numbers import short
 from certiformer.report.style import CSS
 
-_POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 _ORDER = ("holds", "false", "vacuous", "holds-if", "open", "does-not-apply")
 _QK, _VO = "|W_Q^T W_K| / √e", "|W_O W_V|"
 _FACTS = (
@@ -50,11 +50,20 @@ def write_audit(data: dict[str, Any]) -> str:
     body = "\n".join(sections)
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy()}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<title>{escape(title)}</title>\n<style>{CSS}{PICTURES_CSS}</style>\n</head>\n<body>\n<main>\n{body}\n</main>\n"
-        "</body>\n</html>\n"
+        f"{live_part('audit', _live(data))}</body>\n</html>\n"
     )
+
+
+def _live(data: dict[str, Any]) -> dict[str, Any]:
+    """What the script draws anew: theorems as a table that sorts, factors, and the norms of every head."""
+    layers = [
+        {"heads": [{name: head[name] for name in ("qk_spectral", "vo_spectral")} for head in layer["heads"]]}
+        for layer in data["layers"]
+    ]
+    return {"theorems": data["theorems"], "layers": layers}
 
 
 _BOUNDARY = (

@@ -27,10 +27,9 @@ from typing import Any
 from certiformer.report.attention import attention
 from certiformer.report.circuit_wires import CSS as WIRES_CSS
 from certiformer.report.circuit_wires import wires
+from certiformer.report.live import live_part, policy
 from certiformer.report.style import CSS
 from certiformer.report.wording import RECORDED
-
-_POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 
 
 def write_circuit(data: dict[str, Any]) -> str:
@@ -49,10 +48,10 @@ def write_circuit(data: dict[str, Any]) -> str:
     body = "\n".join(sections)
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy()}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<title>{escape(title)}</title>\n<style>{CSS}{WIRES_CSS}</style>\n</head>\n<body>\n<main>\n{body}\n</main>\n"
-        "</body>\n</html>\n"
+        f"{live_part('circuit', {'patterns': data['patterns'], 'cells': data['cells']})}</body>\n</html>\n"
     )
 
 

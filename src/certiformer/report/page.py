@@ -10,6 +10,7 @@ from typing import Any
 from certiformer.kernel.claim import LONGEST_FORMULA
 from certiformer.report.attention import attention
 from certiformer.report.curves import curves, steps
+from certiformer.report.live import live_part, policy, shortened
 from certiformer.report.maps import colour_map
 from certiformer.report.numbers import bound_text
 from certiformer.report.sizes import candidate_table, size_facts, size_plot
@@ -39,8 +40,6 @@ def _item(node: dict[str, Any], what: str) -> str:
 _DRAW = {"curves": curves, "steps": steps, "map": colour_map, "attention": attention, "sizes": size_plot}
 _ABOUT_THE_TRANSFORMER = ("sizes", "attention")
 _TONES = {"certified": "good", "refuted": "bad", "invalid": "bad"}
-# No request leaves the page: only what is inside it may be shown.
-_POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 
 
 def write(data: dict[str, Any]) -> str:
@@ -63,10 +62,23 @@ def write(data: dict[str, Any]) -> str:
     )
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy()}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{escape(title)}</title>\n<style>{CSS}</style>\n</head>\n<body>\n<main>\n{body}\n</main>\n</body>\n</html>\n"
+        f"<title>{escape(title)}</title>\n<style>{CSS}</style>\n</head>\n<body>\n<main>\n{body}\n</main>\n"
+        f"{live_part('build', _live(data))}</body>\n</html>\n"
     )
+
+
+def _live(data: dict[str, Any]) -> dict[str, Any]:
+    """What the script draws anew: pictures with values under the pointer, boxes, the proof, the candidates."""
+    copied = {name: data.get(name) for name in ("epsilon", "lower", "upper", "outcome", "proof", "candidates", "boxes")}
+    shown = [shortened(p) for p in data["pictures"] if p["kind"] != "sizes"]
+    return {
+        **copied,
+        "pictures": shown,
+        "epsilon": float(parse_epsilon(data["epsilon"])),
+        "recorded": bool(data.get("recorded")),
+    }
 
 
 def _subject(data: dict[str, Any]) -> str:

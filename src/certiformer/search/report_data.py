@@ -14,7 +14,7 @@ from certiformer.kernel.rules import LEAF
 from certiformer.model import Transformer
 from certiformer.model.store import tensors_to_bytes
 from certiformer.search.report_attention import attention_picture
-from certiformer.search.report_pictures import anchor, depth_pictures, error_pictures, leaf_depths, middle
+from certiformer.search.report_pictures import anchor, boxes_of, depth_pictures, error_pictures, leaf_depths, middle
 from certiformer.search.report_sizes import size_picture
 from certiformer.target import sentence_of
 from certiformer.target.anything import programs_of
@@ -48,6 +48,7 @@ def report_data(run: Artifact, *, checked: bool) -> dict[str, Any]:
         "assumptions": [text for identifier in _theorems(certificate.proof) for text in _trusted(identifier)],
         "candidates": list(run.candidates or []),
         "pictures": [] if model is None else _pictures(run, model),
+        "boxes": boxes_of(certificate.proof, run.subject.leaves, getattr(target, "program", None), target.domain),
         "seconds": dict(certificate.seconds),
         "versions": dict(certificate.versions),
         "seals": dict(certificate.seals),

@@ -6,6 +6,7 @@ Beyond two variables the pictures are slices through the point of largest known 
 
 from __future__ import annotations
 
+import base64
 import math
 from collections.abc import Callable, Iterator
 from fractions import Fraction
@@ -33,6 +34,7 @@ MAP_WORK = 4e7  # samples times registers that a picture may cost: about a secon
 DEPTH_SIDE = 256
 MAX_OUTPUTS = 3
 MAX_SLICES = 3
+MOST_BOXES = 40_000  # of one drawing
 
 Plane = tuple[int, ...]  # one or two variables that a picture shows
 Axis = dict[str, Any]
@@ -250,6 +252,18 @@ def depth_pictures(run: Artifact) -> Iterator[dict[str, Any]]:
         values = depths(tree, _grid(unit, fixed, (0, 1), DEPTH_SIDE)).reshape(DEPTH_SIDE, DEPTH_SIDE)
         title += _slice((0, 1), own, np.array(at))
         yield _map(own, (0, 1), values, title, caption, float(least), float(most), "cuts", "depth")
+
+
+def boxes_of(proof: Node | None, leaves: bytes, program: Program | None, domain: Domain) -> list[dict[str, Any]]:
+    """The covers by boxes of a proof, part by part: their axes and their split trees (preorder bytes in base 64)."""
+    drawn = []
+    for part in parts(proof, program, axes_of(domain), middle(domain).tolist()):
+        tree = leaves[part.node.offset : part.node.offset + part.node.length]
+        count = tree.count(LEAF)
+        if len(part.axes) <= 2 and count <= MOST_BOXES:
+            packed = base64.b64encode(tree).decode("ascii")
+            drawn.append({"axes": part.axes, "tree": packed, "leaves": count, "bound": part.node.bound})
+    return drawn
 
 
 def _names(axes: list[Axis]) -> str:

@@ -3,6 +3,7 @@
 import { getBlob } from "../api";
 import { bracket } from "../bracket";
 import { type BoxPicture, boxes } from "../boxes";
+import { candidateTable } from "../candidates";
 import { eachFrame, fill, h } from "../dom";
 import { save } from "../download";
 import { boxOf, boxText, sketchOf, type Side } from "../formula";
@@ -16,7 +17,6 @@ import { proofTree } from "../proof";
 import { field, footing, proved, quoted, type Room } from "../room";
 import { rememberRun } from "../session";
 import type { State } from "../state";
-import { table } from "../table";
 
 const DEFAULT: State = { formula: "sin(x1)+sin(x2)", box: "[0,2*pi]^2", epsilon: "0.1", method: "auto" };
 const METHODS = ["auto", "fit", "gather", "ridge", "voronoi", "temperatures", "ridge-temperatures", "sigmoid-heads"];
@@ -212,16 +212,6 @@ function open(host: HTMLElement, link: State, keep: (state: State) => void): voi
       last.kept && last.weights.length ? breaking(last) : null,
       h("section", null, h("h2", null, "Pictures"), h("p.quiet", null, "Samples in float64, to look at."), h("div.figures", null, ...pictures)));
   }
-}
-
-function candidateTable(rows: any[]): HTMLElement {
-  return table("What could answer, smallest first", [
-    { name: "method", cell: (row: any) => row.method, by: (row) => row.method },
-    { name: "not zero", cell: (row) => whole(row.nonzero), by: (row) => row.nonzero, number: true },
-    { name: "heads", cell: (row) => whole(row.heads), by: (row) => row.heads, number: true },
-    { name: "predicted", cell: (row) => (row.bound === null ? "–" : short(row.bound)), by: (row) => row.bound, number: true },
-    { name: "outcome", cell: (row) => row.outcome },
-  ], rows);
 }
 
 function showError(host: HTMLElement, before: { kind: number; line?: ReturnType<typeof lines>; map?: HeatPicture } | null, event: any) {

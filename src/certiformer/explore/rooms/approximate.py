@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from certiformer.explore.requests import choice, number, read_entries, text
-from certiformer.explore.rooms.events import Emit, shortened
+from certiformer.explore.rooms.events import Emit
+from certiformer.report.live import shortened
 
 if TYPE_CHECKING:
     from certiformer.model import Transformer
@@ -37,7 +38,7 @@ def read(request: dict[str, Any]) -> dict[str, Any]:
 def run(request: dict[str, Any], folder: str | None, emit: Emit) -> dict[str, Any]:
     """Build, prove and check; the run is left in `folder`."""
     from certiformer import search
-    from certiformer.explore.rooms.watching_build import BuildWatcher, boxes_of_run
+    from certiformer.explore.rooms.watching_build import BuildWatcher
     from certiformer.search.report_data import report_data
     from certiformer.search.request import read_formula
     from certiformer.search.watching import watched_by
@@ -64,7 +65,7 @@ def run(request: dict[str, Any], folder: str | None, emit: Emit) -> dict[str, An
         "claim": artifact.claim,
         "word": artifact.word,
         "kept": artifact.directory is not None,
-        "boxes": boxes_of_run(artifact),
+        "boxes": report["boxes"],
         "weights": [] if artifact.model is None else nonzero_weights(artifact.model),
     }
 

@@ -10,7 +10,8 @@ from typing import Any
 
 from certiformer.errors import BadInput
 from certiformer.explore.requests import choice, number, read_entries
-from certiformer.explore.rooms.events import Emit, numbers
+from certiformer.explore.rooms.events import Emit
+from certiformer.report.live import numbers
 
 PROGRAMS = ("codes", "reversal", "pooling", "distances")
 MOST_TOKENS, LARGEST = 16, 1000.0

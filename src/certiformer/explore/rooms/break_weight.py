@@ -10,7 +10,8 @@ from typing import Any
 
 from certiformer.errors import BadInput
 from certiformer.explore.requests import number, read_entries, run_name, text, whole
-from certiformer.explore.rooms.events import Emit, numbers
+from certiformer.explore.rooms.events import Emit
+from certiformer.report.live import numbers
 
 LARGEST_MOVE = 1e6
 BOXES, SECONDS = 2_000, 10.0

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from certiformer.explore.requests import choice, optional, read_entries, text, whole
-from certiformer.explore.rooms.events import Emit, numbers
+from certiformer.explore.rooms.events import Emit
+from certiformer.report.live import numbers
 
 MOST_CELLS = 400
 

@@ -7,7 +7,8 @@ from typing import Any
 
 from certiformer.errors import BadInput
 from certiformer.explore.requests import choice, read_entries, text, whole
-from certiformer.explore.rooms.events import Emit, numbers
+from certiformer.explore.rooms.events import Emit
+from certiformer.report.live import numbers
 
 RESULT = "result.json"
 LARGEST_RESULT = 30_000_000

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from certiformer.explore.rooms.events import Emit, Throttle, finite, numbers
+from certiformer.explore.rooms.events import Emit, Throttle, finite
+from certiformer.report.live import numbers
 
 if TYPE_CHECKING:
-    from certiformer.artifact import Artifact
     from certiformer.search.candidates import Candidate
     from certiformer.search.case import Evidence, Tree
     from certiformer.search.fit.trainer import Trainer
@@ -83,22 +83,10 @@ class BuildWatcher:
         self.emit("boxes", tree=_packed(order), dimension=tree.dimension, closed=int(closed.sum()), leaves=len(leaves))
 
     def see_proof(self, tree: Tree) -> None:
+        from certiformer.search.report_pictures import boxes_of
+
         drawn = boxes_of(tree.proof, tree.leaves, self.program, self.domain)
         self.emit("proof", parts=drawn, upper=float(tree.upper), nodes=outline(tree.proof))
-
-
-def boxes_of(proof: Any, leaves: bytes, program: Program | None, domain: Domain) -> list[dict[str, Any]]:
-    """The covers by boxes of a proof, part by part: their axes and their split trees."""
-    from certiformer.kernel.rules import LEAF
-    from certiformer.search.report_pictures import axes_of, middle, parts
-
-    drawn = []
-    for part in parts(proof, program, axes_of(domain), middle(domain).tolist()):
-        tree = leaves[part.node.offset : part.node.offset + part.node.length]
-        count = tree.count(LEAF)
-        if len(part.axes) <= 2 and count <= MOST_BOXES:
-            drawn.append({"axes": part.axes, "tree": _packed(tree), "leaves": count, "bound": part.node.bound})
-    return drawn
 
 
 def outline(node: Any) -> dict[str, Any]:
@@ -107,13 +95,6 @@ def outline(node: Any) -> dict[str, Any]:
 
     children = [outline(child) for child in getattr(node, "children", ())]
     return {"rule": rule_name(node), "bound": node.bound, "theorem": getattr(node, "id", None), "children": children}
-
-
-def boxes_of_run(artifact: Artifact) -> list[dict[str, Any]]:
-    """`boxes_of` the proof that was accepted."""
-    target = artifact.subject.target
-    proof = artifact.certificate.proof
-    return [] if proof is None else boxes_of(proof, artifact.subject.leaves, target.program, target.domain)
 
 
 def _packed(tree: bytes) -> str:
