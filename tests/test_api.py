@@ -24,7 +24,7 @@ ONLY_FLAGS = {
     "check": {"proof_only", "replay"},  # runs and enclosures of single inputs are remarks of the command
     "compile": {"show", "limits", "seconds"},
     "prove": {"dry_run"},
-    "run": {"attention", "trace", "variable", "out", "force"},  # views of one run: `Artifact.subject` has them
+    "run": {"attention", "trace", "variable", "out", "force", "costs"},  # views of runs: `Artifact.subject` has them
     "show": {"latex", "open"},  # `Artifact.latex` and `Artifact.page`
     "size": {"picture", "force"},
 }

@@ -400,3 +400,33 @@ def test_no_page_calls_the_checker_small_or_independent():
         "read in an hour",
     )
     assert all(UNTRUE.search(text) for text in planted)
+
+
+def test_the_reference_shows_every_public_name():
+    page = (ROOT / "docs" / "reference.md").read_text(encoding="utf-8")
+    import certiformer
+
+    reference = tool("reference")
+    headings = re.findall(r"^### (\w+)$", page, re.MULTILINE)
+    assert sorted(headings) == sorted(set(certiformer.__all__) - reference.NOT_SHOWN)
+    assert page == reference.page()
+    assert reference.prose("Text.\n>>> 1 + 1\n2\n\nMore.") == [
+        "Text.",
+        "",
+        "```pycon",
+        ">>> 1 + 1",
+        "2",
+        "```",
+        "",
+        "More.",
+    ]
+
+
+def test_the_pages_load_nothing_from_elsewhere():
+    settings = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    assert "font: false" in settings and "://" not in settings
+    assets = [ROOT / "docs" / path for path in re.findall(r"^  - (assets/\S+)$", settings, re.MULTILINE)]
+    assert len(assets) == 4 and all(path.is_file() for path in assets)
+    styles = (ROOT / "docs" / "assets" / "katex" / "katex.min.css").read_text(encoding="utf-8")
+    fonts = set(re.findall(r"url\(([^)]+)\)", styles))
+    assert fonts and all((ROOT / "docs" / "assets" / "katex" / font).is_file() for font in fonts)

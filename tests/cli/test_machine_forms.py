@@ -75,3 +75,13 @@ def test_forms_are_told_apart(folders):
     assert [type(load(folders / form).subject).__name__ for form in FORMS] == [
         "LoopedMachine", "ChainOfThought", "EncoderDecoder",
     ]  # fmt: skip
+
+
+def test_costs_over_inputs(folders, capsys):
+    assert main(["run", str(folders / "looped"), "--costs", "3", "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["proved"] and facts["states"] == {"done": 15} and facts["costliest"] == ["1", "1", "1"]
+    assert facts["lengths"][3]["most"] == 8 and sum(count for _, count in facts["histogram"]) == 15
+    assert main(["run", str(folders / "looped"), "--costs", "3"]) == 0
+    assert "run by the transformer, it took as many" in " ".join(capsys.readouterr().out.split())
+    assert main(["run", str(folders / "looped"), "11", "--costs", "3"]) == 2

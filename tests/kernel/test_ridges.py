@@ -15,11 +15,10 @@ from certiformer.errors import BadInput
 from certiformer.kernel import Refused
 from certiformer.kernel.balls import ZERO, BallDomain, Box, working_precision
 from certiformer.kernel.certificate import Outputs, Split
-from certiformer.kernel.layers import as_prototypes, units_of
+from certiformer.kernel.layers import LIPSCHITZ, as_prototypes, units_of
 from certiformer.kernel.problem import Network, Problem, ProgramFunction, SelectedOutput
 from certiformer.kernel.rules import prove
 from certiformer.kernel.taylor import value_ball
-from certiformer.kernel.twins import LIPSCHITZ
 from certiformer.kernel.weights import read_model
 from certiformer.model import Attention, Block, Config, FeedForward, Heads, Input, Norm, Readout, Transformer
 from certiformer.model.store import tensors_to_bytes

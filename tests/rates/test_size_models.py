@@ -107,6 +107,7 @@ def trained(x64: bool):
     return tensors, free, found
 
 
+@pytest.mark.slow
 def test_training_moves_free_weights_only():
     tensors, free, found = trained(True)
     moved = {n: found[n] != tensors[n] for n in tensors}

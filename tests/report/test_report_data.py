@@ -108,6 +108,7 @@ def test_boxes_have_a_picture_where_the_depth_varies(line, plane):
 SQUARE = {"inputs": 1, "nodes": [["var", 0], ["pow", 0, 2]], "outputs": [1]}
 
 
+@pytest.mark.slow
 def test_the_parts_of_a_sum_have_their_own_axes():
     run = search.build("x1**2+x2**2", on="[0,1]x[2,3]", eps="0.5", rule="theorem", method="voronoi")
     tree = encode(1, {root(1): 0, ((1, 1),): 0})

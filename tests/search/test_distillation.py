@@ -56,6 +56,7 @@ def test_a_block_imitates_two(student):
     assert any("exponentially" in note for note in student.notes)
 
 
+@pytest.mark.slow
 def test_the_folder_is_complete_and_can_be_read_again(student):
     verdict = check(student.directory)
     assert verdict.accepted and "teacher" in verdict.sentence

@@ -46,6 +46,7 @@ def test_max_and_min_share_their_unit():
     assert best.reached and best.units == 1 and best.sampled_error < 1e-12
 
 
+@pytest.mark.slow
 def test_a_product_is_fitted_in_two_dimensions():
     best = fit(task("x1*x2", "[-1,1]^2", "1/5"), seconds=120)[0]
     assert best.reached and best.units <= 6
@@ -67,6 +68,7 @@ def test_what_is_not_reached_is_not_called_reached(monkeypatch):
     assert {units for _, units, _ in results[0].history} == {0, 1}
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_network():
     first, second = (fit(task("exp(-x1**2)", "[-2,2]", "1/100"), seconds=60)[0] for _ in range(2))
     assert first.history == second.history

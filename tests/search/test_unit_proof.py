@@ -99,6 +99,7 @@ def test_only_one_part_in_all_variables_is_one_part():
     assert not UnitProof(problem_of(random_block(1), "x1*x2"), None, 0).one_part
 
 
+@pytest.mark.slow
 def test_a_trained_sum_is_proved_tightly_in_its_parts():
     run = build("x1*x2 + x3*x4", on="[0,1]^4", eps=0.2, method="fit", fit_seconds=6, workers=1)
     assert run.certified

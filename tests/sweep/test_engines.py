@@ -67,6 +67,7 @@ def test_cores_give_the_bits_of_this_process(here, tmp_path):
         assert contents(store, PRODUCT) == here
 
 
+@pytest.mark.slow
 def test_more_threads_give_other_bits(here, tmp_path):
     """Why all this is done: the same product without the settings, with a pool of eight threads."""
     from certiformer.sweep.chunk import encode
@@ -213,6 +214,7 @@ def test_a_server_that_is_not_ray_is_a_sentence_in_time(tmp_path, monkeypatch, c
     assert capfd.readouterr().err == ""
 
 
+@pytest.mark.slow
 def test_a_real_cluster_gives_the_same_bits_and_leaves_nothing(here, tmp_path, capfd):
     """Started by the run and gone after it; one of its jobs kills its process."""
     ray = pytest.importorskip("ray")

@@ -16,7 +16,7 @@ assert t.any_target_from_text(t.any_target_to_text(target)) == target
 t.formula(program), t.additive_split(program, 0), t.parse_epsilon("0.1"), t.parse_constant("pi")
 import sys
 loaded = {name.partition(".")[0] for name in sys.modules}
-print(sorted(loaded & {"jax", "jaxlib", "numpy", "flint", "jaxtyping", "equinox"}))
+print(sorted(loaded & {"jax", "jaxlib", "numpy", "jaxtyping", "equinox"}))
 """
 
 

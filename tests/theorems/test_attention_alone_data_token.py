@@ -143,12 +143,14 @@ def is_blind(model, law):
     return found.sampled_sup > 1 - 1e-3 and largest_error(model, law) > float(projection_bound())
 
 
+@pytest.mark.slow
 def test_training_attention_alone_stays_above_the_bound():
     for model in trained("identity"):
         assert is_blind(model, frames)
         assert largest_error(model, frames) < 1.3  # the training is a training: it comes near the best, 1
 
 
+@pytest.mark.slow
 def test_the_same_training_with_a_relu_network_goes_below_it():
     assert min(largest_error(model, frames) for model in trained("relu")) < float(projection_bound())
 

@@ -80,8 +80,9 @@ def one_pass(tensors: dict[str, Tensor], tokens: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("machine", [busy_beaver(3), increment()], ids=["beaver", "increment"])
 @pytest.mark.parametrize("change", [0.5, -1.0, 2.0**-20])
-def test_a_changed_number_is_refused_or_harmless(machine, change):
-    """Every tensor, at places that are zero and at places that are not; what is accepted is run on every configuration."""
+@pytest.mark.parametrize("number", [4, pytest.param(25, marks=pytest.mark.slow)])
+def test_a_changed_number_is_refused_or_harmless(machine, change, number):
+    """Every tensor, at some zeros and at some other numbers; what is accepted is run on every configuration."""
     cells, count = 3, len(machine.symbols)
     config, tensors = stored(machine, cells)
     tokens, wanted = [], []
@@ -97,7 +98,7 @@ def test_a_changed_number_is_refused_or_harmless(machine, change):
     for name, tensor in tensors.items():
         data = np.array(tensor.data)
         for places in (np.flatnonzero(data), np.flatnonzero(data == 0)):
-            for place in rng.permutation(places)[:25]:
+            for place in rng.permutation(places)[:number]:
                 changed = data.copy()
                 changed[place] += change
                 forged = {**tensors, name: Tensor(tensor.shape, changed.tolist(), tensor.dtype)}
@@ -109,7 +110,7 @@ def test_a_changed_number_is_refused_or_harmless(machine, change):
                 # For instance one more reason for a hidden unit to stay off where it is off anyway.
                 harmless += 1
                 assert np.array_equal(one_pass(forged, np.array(tokens)), np.array(wanted)), (name, place)
-    assert tried > 250 and harmless < tried / 4
+    assert tried > 10 * number and harmless < tried / 3
 
 
 def test_another_table_is_refused():

@@ -45,6 +45,7 @@ def test_products_are_the_same(pattern):
     assert all(np.allclose(a, b, rtol=1e-12, atol=1e-13) for a, b in zip(ours, theirs, strict=True))
 
 
+@pytest.mark.slow
 def test_a_whole_transformer_is_the_same_function():
     groups = (Heads(2, 3, 2), Heads(1, 2, 4))
     attention = Attention(groups, bias=True, mask="causal", score_bias="toeplitz")

@@ -6,6 +6,7 @@ Order 1 drowns in boxes, order 6 needs a few hundred: the reason why forms of an
 from fractions import Fraction
 
 import numpy as np
+import pytest
 from numpy.polynomial import chebyshev, polynomial
 
 from certiformer.enclose.error import difference_bound
@@ -42,5 +43,6 @@ def test_order_six_closes_in_a_few_hundred_boxes():
     assert run.boxes < 600
 
 
+@pytest.mark.slow
 def test_order_one_does_not():
     assert not closing(1, 5000).closed

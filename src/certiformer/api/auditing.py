@@ -62,7 +62,7 @@ def audit(
 
     >>> import certiformer
     >>> from tempfile import mkdtemp
-    >>> folder = certiformer.build("sin(x1)", on=(0, 1), eps=0.1, out=mkdtemp() + "/sine").directory
+    >>> folder = certiformer.build("sin(x1)", on=(0, 1), eps=0.1, method="ridge", out=mkdtemp() + "/sine").directory
     >>> certiformer.audit(folder, radius=0.5).complete
     True
     """

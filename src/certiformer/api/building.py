@@ -200,7 +200,7 @@ def prove(
     - the others are those of `build`.
 
     >>> import certiformer
-    >>> artifact = certiformer.build("x1**2", on=(0, 1), eps=0.1)
+    >>> artifact = certiformer.build("x1**2", on=(0, 1), eps=0.1, method="ridge")
     >>> certiformer.prove(artifact.model, "x1**2", on=(0, 1), eps=0.2).certified
     True
     >>> certiformer.prove(artifact.model, "x1**3", on=(0, 1), eps=0.01).outcome.value

@@ -56,7 +56,7 @@ def check(
     runs in the process of its caller, whose modules it trusts; the command `certiformer check` has a process of its own.
 
     >>> import certiformer
-    >>> verdict = certiformer.check(certiformer.build("x1**2", on="[0,1]", eps=0.1))
+    >>> verdict = certiformer.check(certiformer.build("x1**2", on="[0,1]", eps=0.1, method="ridge"))
     >>> verdict.accepted, verdict.outcome
     (True, 'proved')
     """

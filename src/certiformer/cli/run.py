@@ -32,6 +32,7 @@ EXAMPLES = """
   certiformer run runs/reverse "a b c" --variable length        # one variable, after every sub-layer
   certiformer run runs/reverse --batch inputs.txt               # an input in every line; the answers, line by line
   certiformer run runs/bb5 "" --steps 5000                      # a compiled machine: the tape after so many steps
+  certiformer run runs/bb5 --costs 8                            # the steps of all inputs of at most 8 symbols
   certiformer run runs/ridge --context data.csv --query "1,2"   # a learner: what the rows of a table predict
 
 Tokens are separated by blanks; where all are single letters they may stand together. None means undefined.
@@ -49,6 +50,8 @@ class Options:
     """the input; a learner has none"""
     steps: Annotated[int | None, arg(metavar="N", help_behavior_hint="(default: 1000)")] = None
     """of a compiled machine: how many steps at most"""
+    costs: Annotated[int | None, arg(metavar="N", help_behavior_hint="")] = None
+    """of a compiled machine: how many steps the inputs of at most N symbols need until it halts"""
     context: Annotated[str | None, arg(metavar="DATA.csv", help_behavior_hint="")] = None
     """of a learner: the rows to learn from, the last column being the answer"""
     query: Annotated[str | None, arg(metavar="X1,X2,..|FILE.csv", help_behavior_hint="")] = None

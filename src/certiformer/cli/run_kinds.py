@@ -122,8 +122,12 @@ def run_machine(artifact: Artifact, options: Options, terminal: Terminal) -> int
     from certiformer.cli.run import refuse_flags
     from certiformer.compiler.machines import Decoder, split_symbols
 
-    refuse_flags(options, "a compiled machine", "tokens", "steps", "trace")
+    refuse_flags(options, "a compiled machine", "tokens", "steps", "trace", "costs")
     compiled = artifact.subject
+    if options.costs is not None:
+        from certiformer.cli.run_costs import say_costs
+
+        return say_costs(artifact, options, STEPS if options.steps is None else options.steps, terminal)
     word = split_symbols(options.tokens or "", compiled.machine)
     if isinstance(compiled, Decoder):
         result, moments = _decode(compiled, word, options)

@@ -44,7 +44,7 @@ Anything about the order of the items by score: d = 2 is enough to put any one i
 Example
 -------
 >>> score_limit(width=768, items=50_257, biased=False).error
-0.9882117688026184
+0.9882117688026185
 >>> score_limit(width=64, items=40, biased=True) is None
 True
 
@@ -60,7 +60,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from flint import arb, fmpq
 from jaxtyping import Float
 
 from certiformer.errors import BadInput
@@ -97,9 +96,10 @@ def score_limit(width: int, items: int, biased: bool) -> ScoreLimit | None:
     if size <= rank:
         return None
     squared = 1 - Fraction(rank, size)
-    root = arb(fmpq(squared.numerator, squared.denominator)).sqrt().lower()
-    nearest = float(root)
-    return ScoreLimit(rank, size, squared, nearest if arb(nearest) <= root else math.nextafter(nearest, 0.0))
+    root = math.sqrt(squared)
+    while Fraction(root) ** 2 > squared:
+        root = math.nextafter(root, 0.0)
+    return ScoreLimit(rank, size, squared, root)
 
 
 def hard_scores(items: int) -> Float[np.ndarray, "items items"]:

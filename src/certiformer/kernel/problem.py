@@ -142,7 +142,7 @@ class Network:
     def require_room(self, monomials: int) -> None:
         """Refuse forms of so many monomials that would fill the memory: a small file may ask for very large arrays."""
         stored = sum(len(tensor.data) for tensor in self.tensors.values())
-        if (_array_numbers(self.config) - 8 * stored) * monomials > MAX_ARRAYS:
+        if (_array_numbers(self.config, len(self.read_rows)) - 8 * stored) * monomials > MAX_ARRAYS:
             raise Refused("the arrays of the transformer are too large to be computed")
 
     def restrict(self, box: Box) -> Network:
@@ -220,15 +220,16 @@ class Network:
         return arb_mat([[a + b for a, b in zip(row, self.code(t), strict=True)] for t, row in enumerate(rows)])
 
 
-def _array_numbers(config: dict[str, Any]) -> int:
-    """How many numbers the arrays of the program have, up to a small factor."""
+def _array_numbers(config: dict[str, Any], read: int) -> int:
+    """How many numbers the arrays of the program have, up to a small factor; the last pass computes the rows read alone."""
     rows, width = config["registers"] + config["input"]["tokens"], config["width"]
-    columns = 0
+    numbers, passes = rows * (2 * width + config["outputs"]), config["loops"] * rows
     for block in config["blocks"]:
-        columns += 4 * width + (2 * block["ffn"]["width"] if block["ffn"] else 0)
-        for group in block["attention"]["heads"] if block["attention"] else ():
-            columns += group["count"] * (2 * group["key"] + group["value"] + width + rows)
-    return rows * (2 * width + columns * config["loops"] + config["outputs"])
+        heads, hidden = (block["attention"] or {"heads": ()})["heads"], (block["ffn"] or {"width": 0})["width"]
+        queries = 4 * width + 2 * hidden + sum(group["count"] * (group["key"] + width + rows) for group in heads)
+        numbers += (passes - (rows - read if block is config["blocks"][-1] else 0)) * queries
+        numbers += passes * sum(group["count"] * (group["key"] + group["value"]) for group in heads)
+    return numbers
 
 
 class _Lowering:

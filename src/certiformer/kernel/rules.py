@@ -31,7 +31,7 @@ For one softmax head over a product grid the units are its prototypes, act is so
 through prototype 0, so that the number of a grid point is the sum of its numbers on the lines. P_g has the scores and the
 values along line g, what all have in common in the first; the sum over u becomes the distance of two heads.
 Proof. T - P consists of the differences of act at arguments that differ by at most the bracket, and of an affine function
-whose slopes and value at c are the last two terms (rule *twins*). A head over a product grid is the sum of its factors, and
+whose slopes and value at c are the last two terms. A head over a product grid is the sum of its factors, and
 the distance of two heads is bounded, by *product grids* and *shares* of `kernel.layers`. P - f = sum_g (P_g - f_g)(L_g x),
 and L_g x stays in the box of its ranges. The triangle inequality finishes. QED.
 The parts (L_g, f_g, the units with t_u, mu_g, k_g) stand in the certificate: disjoint variables where the rows of the L_g

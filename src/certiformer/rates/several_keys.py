@@ -149,7 +149,7 @@ def keys_findings(rows: Sequence[Row]) -> list[str]:
         beaten = f"better than {' and '.join(worse)}, intervals apart" if worse else "no other number is clearly worse"
         words = "with LayerNorm" if norm == "pre" else "without norm"
         found.append(
-            f"{keys} places at once, {words}, equal weights: least wrong answers with {best} heads"
+            f"{keys} places at once, {words}, equal weights: least wrong answers with {best} head{'s' * (best > 1)}"
             f" ({share_in_words(shares[best])} %); {beaten}."
         )
     return found

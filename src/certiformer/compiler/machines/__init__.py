@@ -9,6 +9,7 @@ from __future__ import annotations
 from certiformer.compiler.machines.chain_of_thought import ChainOfThought as ChainOfThought
 from certiformer.compiler.machines.compiled import LoopedMachine as LoopedMachine
 from certiformer.compiler.machines.compiled import machine_loop as machine_loop
+from certiformer.compiler.machines.costs import costs_of as costs_of
 from certiformer.compiler.machines.decoder import Decoder as Decoder
 from certiformer.compiler.machines.encoder_decoder import EncoderDecoder as EncoderDecoder
 from certiformer.compiler.machines.file import notes as notes

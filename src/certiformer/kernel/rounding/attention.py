@@ -17,7 +17,7 @@ softmax(s), against sum p_j v_j the run errs by at most
 
 *The first term.* For any m, also one that depends on x, it is |sum p_j (L_j - 1)(v_j - m)| with L_j = exp(D_j) / F,
 F = sum p_i exp(D_i). Two bounds, the smaller one counts:
-(a) the lemma on softmax of `kernel.twins`: (max v - min v) tanh(osc / 4), osc <= 2 max d_j;
+(a) *shares* of `kernel.layers`: (max v - min v) tanh(osc / 4), osc <= 2 max d_j;
 (b) |F - 1| <= f = sum p_j (exp(d_j) - 1), so |L_j - 1| <= (exp(d_j) - 1 + f)/(1 - f), and the term is at most the
 mean of |v_j - m| (exp(d_j) - 1 + f) under p, divided by 1 - f. This sees only keys that matter, and their own errors.
 

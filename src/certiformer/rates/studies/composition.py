@@ -132,7 +132,7 @@ def summary(rows: Sequence[Row], options: Options) -> Result:
     ]
     lost = sum(bool(row["diverged"]) for row in rows)
     limits += [f"{lost} models diverged at every rate and are left out."] if lost else []
-    headings = ["target", *(f"{depth} block{'s' * (depth > 1)}" for depth in options.depths)]
+    headings = ["target", *(_count(depth, "block") for depth in options.depths)]
     caption = "Wrong answers of trained models at equal weights, in percent: mean and 95 percent bootstrap interval"
     tables = [Table(caption, headings, lines), _proved(made, trained, options)]
     return Result("composition", QUESTION, asdict(options), [], tables, _picture(trained, options), findings, limits)
@@ -150,7 +150,7 @@ def _proved(made: dict[str, Row], trained: Sequence[Row], options: Options) -> T
         cells = ["not finished"] * 3
         if row is not None:
             cells = [str(row["depth"]), f"{row['weights']:,}", "yes" if row["certified"] else "no"]
-        least = "none is proved" if sized.one_layer is None else f"{sized.one_layer} bits"
+        least = "none is proved" if sized.one_layer is None else _count(sized.one_layer, "bit")
         lines.append([name, str(sized.n), *cells, least, f"{brought[0]:,} bits" if brought else "not measured"])
     headings = ["target", "n", "layers of the built model", "its nonzero weights", "certified"]
     headings += ["one layer must bring at least", "one trained layer may bring"]
@@ -161,17 +161,21 @@ def _finding(name: str, made: Row | None, options: Options, by_depth: Sequence[S
     parts = []
     if made is not None:
         word = "certified for all inputs" if made["certified"] else "not certified"
-        parts.append(f"a transformer with {made['depth']} layers is built and {word}")
+        parts.append(f"a transformer with {_count(made['depth'], 'layer')} is built and {word}")
     known = [(depth, share) for depth, share in zip(options.depths, by_depth, strict=True) if share]
     if known:
         learned = [depth for depth, share in known if max(share) < LEARNED]
         if learned:
-            parts.append(f"trained models get below 1 % wrong in every seed with {learned[0]} blocks first")
+            parts.append(f"trained models get below 1 % wrong in every seed with {_count(learned[0], 'block')} first")
         else:
             depth, best = min(known, key=lambda pair: float(np.mean(pair[1])))
             parts.append(f"no depth gets below 1 % wrong in every seed; best is {depth}, {share_in_words(best)} %")
         parts += _against_one(known)
     return [f"{name}: {'; '.join(parts)}."] if parts else []
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'s' * (number != 1)}"
 
 
 def _against_one(known: Sequence[tuple[int, Sequence[float]]]) -> list[str]:
@@ -184,7 +188,7 @@ def _against_one(known: Sequence[tuple[int, Sequence[float]]]) -> list[str]:
         return []
     (_, first), (_, second) = bootstrap_mean(base), bootstrap_mean(best)
     if second[1] < first[0]:
-        return [f"{depth} blocks beat {least} at equal weights, with intervals apart"]
+        return [f"{_count(depth, 'block')} beat {least} at equal weights, with intervals apart"]
     if first[1] < second[0]:
         return [f"{least} block beats every deeper one at equal weights, with intervals apart"]
     return ["no effect of depth is seen: the intervals overlap"]
