@@ -63,7 +63,7 @@ A smaller ε costs more weights. How many more depends on the function: smooth o
 \`#/approximate?formula=abs(x1)&box=[-1,1]&epsilon=0.001\`
 
 *Do.* Build this with ε = 0.1 and with ε = 0.001; then \`tanh(4*x1)\` with both; compare the column *not zero*.
-*You have seen it* when one of them did not grow at all: the kink of \`abs\` is that of a ReLU, so two units are exact.
+*You have seen it* when one of them did not grow at all: the kink of \`abs\` is that of a ReLU, so one unit is exact.
 
 ## 6. What a proof is
 
