@@ -87,6 +87,7 @@ def fit(asked: Fit, out: Path, force: bool = False, progress: Progress | None = 
             "epochs": learnt.epochs,
             "validation_ndcg": round(learnt.validation, 6),
             "losses": [round(loss, 5) for loss in learnt.losses],
+            "kept": [asdict(kept) for kept in learnt.kept],
         }
         write_new(place, contents(facts, with_readout(shape, learnt.tensors), log, split))
     return open_recommender(out)
