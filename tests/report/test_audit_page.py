@@ -105,3 +105,16 @@ def test_what_would_make_a_bound_bite(data):
     assert "about 10 times smaller: 10 in the mean, where it is 100 now" in bite(vacuous)
     assert bite({**vacuous, "verdict": "holds"}) == "" and "<table" in waterfall(vacuous)
     assert waterfall({**vacuous, "factors": []}) == ""
+
+
+def test_causes_above_all_floats_are_drawn_as_powers_of_ten_with_what_mends_them():
+    """A value that JSON cannot hold is null; its logarithm is not."""
+    causes = [
+        {"name": "1/sqrt(epsilon)", "value": None, "log10": 400.0, "mend": "no command mends it"},
+        {"name": "gains", "value": 10.0, "log10": 1.0, "mend": "train with the constraint gain <= 1"},
+    ]
+    drawn = waterfall(
+        {"id": "bounds.normed_stack", "verdict": "vacuous", "value": 401.0, "trivial": 0.5, "factors": causes}
+    )
+    assert "10^400.0" in drawn and "gain &lt;= 1" in drawn and "multiply to the bound" in drawn
+    assert "times too large" not in drawn and "width:0.2%" in drawn

@@ -39,6 +39,8 @@ def recommend_fit(
     epochs: int = 100,
     patience: int = 8,
     seed: int = 0,
+    constrain: Sequence[str] = (),
+    weight_decay: float = 0.0,
     out: str | Path | None = None,
     force: bool = False,
     progress: Progress | None = None,
@@ -60,6 +62,8 @@ def recommend_fit(
     - `length`, `width`, `blocks`, `heads`: the size of the transformer.
     - `loss`, `negatives`: the full cross-entropy, or a sampled one with so many negatives.
     - `dropout`, `rate`, `batch`, `epochs`, `patience`, `seed`: how it is trained; a batch counts packed rows.
+    - `constrain`: what the weights keep, for instance `["qk<=1", "ffn<=2"]`; proved in the end from the stored weights.
+    - `weight_decay`: decoupled from the gradient.
     - `out`: the folder to write (default: `runs/` and the name of the file); an interrupted run goes on there.
     - `force`: whether it may replace an earlier one.
     - `progress`: called with the stage, what is done, all there is, and a note.
@@ -80,7 +84,7 @@ def recommend_fit(
 
     table = Table(str(interactions), user, item, time, missing, core)
     shape = Shape(1, length, width, blocks, heads)
-    recipe = Recipe(loss, negatives, dropout, rate, batch, epochs, patience, seed)
+    recipe = Recipe(loss, negatives, dropout, rate, batch, epochs, patience, seed, tuple(constrain), weight_decay)
     place = Path(out) if out is not None else Path("runs") / Path(interactions).name.partition(".")[0]
     return fit(Fit(table, Order(split, before, seal, seen), shape, recipe), place, force, progress)
 

@@ -81,16 +81,16 @@ def unfit(checkpoint: Checkpoint) -> str | None:
 
 
 def _unfit_layer(checkpoint: Checkpoint, layer: Layer) -> str | None:
-    if not layer.heads_known or any(each.scale is None for each in layer.attention):
+    if not layer.heads_known or any(one.scale is None for one in layer.attention):
         return "The bound needs the number of heads and the score scale, which are in no file."
-    if any(each.cross or not each.softmax for each in layer.attention) or len(layer.ffn) != 1 or not layer.attention:
+    if any(one.cross or not one.softmax for one in layer.attention) or len(layer.ffn) != 1 or not layer.attention:
         return "The bound needs softmax self-attention and one feed-forward part in every layer."
     shared = checkpoint.norm_place == "parallel"
     if not ({"attention"} if shared else {"attention", "ffn"}) <= layer.norms.keys():
         return "The bound needs a norm at each of the two parts of every layer."
-    if any(each.query_norm is not None or each.key_norm is not None for each in layer.attention):
+    if any(one.query_norm is not None or one.key_norm is not None for one in layer.attention):
         return "The bound needs scores that are products of tokens; here queries or keys are normed."
-    if any(each.output is None for each in layer.attention):
+    if any(one.output is None for one in layer.attention):
         return "The bound needs an output projection."
     if layer.ffn[0].activation not in ACTIVATIONS:
         return f"The Lipschitz constant of the activation {layer.ffn[0].activation} is not known here."
@@ -99,12 +99,12 @@ def _unfit_layer(checkpoint: Checkpoint, layer: Layer) -> str | None:
 
 def _all_norms(checkpoint: Checkpoint) -> list[Norm]:
     """The norms that the bound sees."""
-    found = [norm for layer in checkpoint.layers for part, norm in layer.norms.items() if part in ("attention", "ffn")]
-    return [*found, *(each for each in (checkpoint.final_norm, checkpoint.norms.get("embeddings")) if each is not None)]
+    seen = [norm for layer in checkpoint.layers for part, norm in layer.norms.items() if part in ("attention", "ffn")]
+    return [*seen, *(one for one in (checkpoint.final_norm, checkpoint.norms.get("embeddings")) if one is not None)]
 
 
 def _finite(norm: Norm) -> bool:
-    return all(np.isfinite(each.read()).all() for each in (norm.gain, norm.shift) if each is not None)
+    return all(np.isfinite(one.read()).all() for one in (norm.gain, norm.shift) if one is not None)
 
 
 def stack_norms_of(checkpoint: Checkpoint, figures: Measurements) -> tuple[StackNorms, Cells]:
@@ -135,10 +135,10 @@ def stack_norms_of(checkpoint: Checkpoint, figures: Measurements) -> tuple[Stack
 def _layer(checkpoint: Checkpoint, layer: Layer, measured: LayerFigures, cells: Cells) -> StackLayer:
     heads, constant, figures = [], np.zeros(checkpoint.width), iter(measured.heads)
     for attention in layer.attention:
-        for place in range(attention.query.shape[0]):
-            heads.append(_head(checkpoint, attention, place, next(figures), cells))
+        for number in range(attention.query.shape[0]):
+            heads.append(_head(checkpoint, attention, number, next(figures), cells))
         constant = constant + _constant(attention, checkpoint.width)
-    biased = any(each.value_bias is not None or each.output_bias is not None for each in layer.attention)
+    biased = any(one.value_bias is not None or one.output_bias is not None for one in layer.attention)
     norms = layer.norms
     hidden = _hidden(layer.ffn[0], measured, cells)
     first = _norm(norms["attention"], cells)
@@ -156,7 +156,7 @@ def _constant(attention: Attention, width: int) -> np.ndarray:
     return constant + np.einsum("hde,he->d", output, repeated)
 
 
-def _head(checkpoint: Checkpoint, attention: Attention, place: int, head: HeadFigures, cells: Cells) -> StackHead:
+def _head(checkpoint: Checkpoint, attention: Attention, number: int, head: HeadFigures, cells: Cells) -> StackHead:
     width, size, scale = checkpoint.width, attention.query.shape[1], abs(attention.scale or 0.0)
     ways = head.vo
     if ways is None:
@@ -172,8 +172,8 @@ def _head(checkpoint: Checkpoint, attention: Attention, place: int, head: HeadFi
     biased = attention.query_bias is not None or (checkpoint.positions == "rope" and attention.key_bias is not None)
     if checkpoint.positions == "rope":
         turned = (rotary_factor(checkpoint.config) or 1.0) ** 2
-        group = place // (attention.query.shape[0] // attention.key.shape[0])
-        query = _with_bias(attention.query, attention.query_bias, place, biased) * scale * turned
+        group = number // (attention.query.shape[0] // attention.key.shape[0])
+        query = _with_bias(attention.query, attention.query_bias, number, biased) * scale * turned
         key = _with_bias(attention.key, attention.key_bias, group, biased)
         return StackHead(value, None, _map(query, size, cells), _map(key, size, cells), biased)
     # Figures of qk are divided by the root of the head size; the model's own scale goes in here.
@@ -189,12 +189,12 @@ def _head(checkpoint: Checkpoint, attention: Attention, place: int, head: HeadFi
     return StackHead(value, scores, biased=biased)
 
 
-def _with_bias(maps: Weight, bias: Weight | None, place: int, biased: bool) -> np.ndarray:
+def _with_bias(maps: Weight, bias: Weight | None, number: int, biased: bool) -> np.ndarray:
     """One map with its bias as one more column."""
-    own = maps.read()[place]
+    own = maps.read()[number]
     if not biased:
         return own
-    column = np.zeros(len(own)) if bias is None else bias.read().reshape(-1, len(own))[place]
+    column = np.zeros(len(own)) if bias is None else bias.read().reshape(-1, len(own))[number]
     return np.concatenate([own, column[:, None]], axis=1)
 
 
@@ -243,7 +243,7 @@ def _table(figures: MatrixFigures, cells: Cells) -> TableNorms:
 
 
 def _norm(norm: Norm, cells: Cells) -> NormNorms:
-    gain, shift = (None if each is None else _vector(each.read(), cells) for each in (norm.gain, norm.shift))
+    gain, shift = (None if one is None else _vector(one.read(), cells) for one in (norm.gain, norm.shift))
     return NormNorms(norm.epsilon or 0.0, gain, shift)
 
 

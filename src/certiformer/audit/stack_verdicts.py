@@ -25,7 +25,7 @@ NORMS, COUNT = "bounds.normed_stack", "bounds.stack_by_count"
 IDS = (NORMS, COUNT)
 ASKED = "--samples: the number of independent training sequences"
 USUAL = 10**6  # sequences that the causes are shown for where the number is not known
-MOST = 400  # decimal digits of a number of sequences that is looked for
+MOST = 300  # decimal digits of a number of sequences that is looked for: floats end at 308
 SMALLEST_CAUSE = 0.05  # of a power of ten
 
 

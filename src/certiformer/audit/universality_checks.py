@@ -53,15 +53,15 @@ def model_shape(checkpoint: Checkpoint, tokens: int | None) -> ModelShape:
         checkpoint.positions,
         sum(layer.repeats for layer in layers),
         checkpoint.width,
-        min((each.query.shape[1] for each in attentions), default=None) if known else None,
-        min((each.value.shape[1] for each in attentions), default=None) if known else None,
+        min((one.query.shape[1] for one in attentions), default=None) if known else None,
+        min((one.value.shape[1] for one in attentions), default=None) if known else None,
         read_out,
         checkpoint.width if read_out == "none" else _outputs_of(checkpoint),
         None if last is None else last.kind,
         checkpoint.vocabulary,
         tokens,
-        tuple(each.window for each in attentions for _ in range(_repeats(checkpoint))),
-        all(each.output is not None for each in attentions),
+        tuple(one.window for one in attentions for _ in range(_repeats(checkpoint))),
+        all(one.output is not None for one in attentions),
         _start(checkpoint),
         has_score_biases(checkpoint),
         tuple(_oddities(checkpoint)),
@@ -71,7 +71,7 @@ def model_shape(checkpoint: Checkpoint, tokens: int | None) -> ModelShape:
 def _start(checkpoint: Checkpoint) -> bool | None:
     """Whether every input begins with one token: what the user says, or what follows from a config of ours."""
     said = checkpoint.config.get("start_token")
-    softmax = all(each.softmax for each in self_attentions(checkpoint))
+    softmax = all(one.softmax for one in self_attentions(checkpoint))
     if said is True:
         return True
     denied = said is False or checkpoint.family == "certiformer"
@@ -105,7 +105,7 @@ def _outputs_of(checkpoint: Checkpoint) -> int | None:
 
 def _oddities(checkpoint: Checkpoint) -> Iterator[str]:
     """What the proof does not have, thing by thing."""
-    layers, attentions = checkpoint.layers, [each for layer in checkpoint.layers for each in layer.attention]
+    layers, attentions = checkpoint.layers, [one for layer in checkpoint.layers for one in layer.attention]
     config = checkpoint.config
     blocks = config.get("blocks", ()) if checkpoint.family == "certiformer" else ()
     parts = (block[part] for block, part in itertools.product(blocks, ("attention", "ffn")))
@@ -113,10 +113,10 @@ def _oddities(checkpoint: Checkpoint) -> Iterator[str]:
         (any(not layer.ffn for layer in layers), "layers without hidden units"),
         (any(len(layer.ffn) > 1 for layer in layers), "experts"),
         (any(not layer.attention for layer in layers), "layers without attention"),
-        (any(each.cross for each in attentions), "attention to another sequence"),
-        (any(not each.softmax for each in attentions), "weights that are not softmax"),
-        (any(each.query_norm or each.key_norm for each in attentions), "norms of queries and keys"),
-        (any(each.cap is not None for each in attentions), "capped scores"),
+        (any(one.cross for one in attentions), "attention to another sequence"),
+        (any(not one.softmax for one in attentions), "weights that are not softmax"),
+        (any(one.query_norm or one.key_norm for one in attentions), "norms of queries and keys"),
+        (any(one.cap is not None for one in attentions), "capped scores"),
         (any(layer.repeats > 1 for layer in layers), "layers that share their weights"),
         (has_score_biases(checkpoint) and checkpoint.positions != "alibi", "trained score biases"),
         (registers_of(checkpoint) > 0, "tokens of the model's own"),

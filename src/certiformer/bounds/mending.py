@@ -15,6 +15,7 @@ from certiformer.bounds.stack_norms import HiddenNorms, MapNorms, NormNorms, Sta
 
 Measure = Callable[[StackNorms], arb]
 NO_COMMAND = "no command mends it"
+LIMIT = 'recommend fit --constrain "{}<=1", or train(constraints=...)'
 
 
 @dataclass(frozen=True)
@@ -114,7 +115,7 @@ def _biases(stack: StackNorms) -> StackNorms:
 
 
 def _tables(stack: StackNorms) -> StackNorms:
-    tables = tuple(each.scaled(1 / each.largest_row) if each.largest_row > 1 else each for each in stack.tables)
+    tables = tuple(one.scaled(1 / one.largest_row) if one.largest_row > 1 else one for one in stack.tables)
     readout = stack.readout
     if readout is not None and readout.largest_row > 1:
         readout = readout.scaled(1 / readout.largest_row)
@@ -124,10 +125,10 @@ def _tables(stack: StackNorms) -> StackNorms:
 REST = "what remains"
 CAUSES: tuple[tuple[str, Callable[[StackNorms], StackNorms], str], ...] = (
     ("1/sqrt(epsilon) of the norms", _epsilons, f"{NO_COMMAND}: norms with a larger epsilon, or none, before training"),
-    ("gains above 1", _gains, "train with the constraint gain <= 1"),
-    ("scores (QK) above 1", _scores, "train with the constraint qk <= 1"),
-    ("values (OV) above 1", _values, "train with the constraint ov <= 1"),
-    ("hidden units above 1", _units, "train with the constraint ffn <= 1"),
-    ("biases and shifts", _biases, "weight decay"),
-    ("rows of tables above 1", _tables, "train with the constraint rows <= 1"),
+    ("gains above 1", _gains, LIMIT.format("gain")),
+    ("scores (QK) above 1", _scores, LIMIT.format("qk")),
+    ("values (OV) above 1", _values, LIMIT.format("ov")),
+    ("hidden units above 1", _units, LIMIT.format("ffn")),
+    ("biases and shifts", _biases, "recommend fit --weight-decay, or Optimiser(weight_decay=...)"),
+    ("rows of tables above 1", _tables, LIMIT.format("rows")),
 )

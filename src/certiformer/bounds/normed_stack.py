@@ -227,7 +227,7 @@ def _inputs(radius: arb, biased: bool) -> arb:
 def _largest_units(hidden: HiddenNorms, radius: arb) -> tuple[arb, arb]:
     """u and g: the largest that a unit beside a gate, and a gate without the slope, can be."""
     inputs = _inputs(radius, hidden.biased)
-    rows = [min(each.spectral, each.largest_row) for each in (hidden.up, hidden.gate) if each is not None]
+    rows = [min(one.spectral, one.largest_row) for one in (hidden.up, hidden.gate) if one is not None]
     return ball(rows[0]) * inputs, ball(rows[-1]) * inputs
 
 
@@ -257,7 +257,7 @@ def _radii(stack: StackNorms) -> list[arb]:
         inside = norm_radius(layer.attention_norm, width)
         heard = sum((ball(h.value.spectral) * inside for h in layer.attention.heads), arb(0))
         units = ball(layer.hidden.down.spectral) * _unit_reach(layer.hidden, norm_radius(layer.hidden_norm, width))
-        added = [each.l2 for each in (layer.attention.bias, layer.hidden.bias) if each is not None]
+        added = [one.l2 for one in (layer.attention.bias, layer.hidden.bias) if one is not None]
         stream = stream + heard + units + sum(map(ball, added), arb(0))
     return [*radii, stream if stack.final_norm is None else norm_radius(stack.final_norm, width)]
 

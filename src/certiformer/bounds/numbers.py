@@ -6,6 +6,7 @@ A bound that was rounded down would not be one. Weights and counts come in as fl
 from __future__ import annotations
 
 import math
+import sys
 from fractions import Fraction
 
 from flint import arb, fmpq
@@ -13,6 +14,7 @@ from flint import arb, fmpq
 from certiformer.errors import BadInput
 
 Number = float | int | Fraction | arb
+LARGEST = arb(sys.float_info.max)
 
 
 def ball(value: Number) -> arb:
@@ -29,12 +31,14 @@ def ball(value: Number) -> arb:
 def above(value: arb) -> float:
     """The smallest float that is certainly not below the number; infinity where there is none.
 
-    >>> above(ball(Fraction(3, 10))), above(arb(1))
-    (0.30000000000000004, 1.0)
+    >>> above(ball(Fraction(3, 10))), above(arb(1)), above(arb(10) ** 400)
+    (0.30000000000000004, 1.0, inf)
     """
     if not value.is_finite():
         return math.inf
     top = value.upper()
+    if top > LARGEST:
+        return math.inf
     nearest = float(top)
     return nearest if arb(nearest) >= top else math.nextafter(nearest, math.inf)
 

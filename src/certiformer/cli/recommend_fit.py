@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass, fields
 from typing import Annotated, Literal
 
-from tyro.conf import Positional, arg
+from tyro.conf import Positional, UseAppendAction, arg
 
 from certiformer.cli.options import Flag, OptionalFile, OptionalFolder
 from certiformer.cli.progress import progress_for
@@ -20,6 +20,7 @@ EXAMPLES = """
   certiformer recommend fit ratings.csv --seal 0                           # to compare with the literature
   certiformer recommend fit ratings.csv --split time                       # everything from a time T0 on is the test
   certiformer recommend fit clicks.csv.gz --loss gbce --negatives 256      # for a large catalogue
+  certiformer recommend fit ratings.csv --constrain "qk<=1" --constrain "ffn<=2"  # norms that are proved in the end
 
 A run that was interrupted, or killed, goes on when the same command is given again.
 exit codes: 0 done, 2 bad input, 130 interrupted
@@ -76,6 +77,10 @@ class Options:
     """stop after so many epochs without a better validation NDCG"""
     seed: int = 0
     """of the weights, the batches and the sealed users"""
+    constrain: Annotated[UseAppendAction[tuple[str, ...]], arg(metavar="LIMIT", help_behavior_hint="(repeatable)")] = ()
+    """keep a norm or a rank small and prove it: qk<=1, ov<=1, ffn<=2, frobenius<=3, l21<=9, rows<=1, gain<=1, rank<=4"""
+    weight_decay: Annotated[float, arg(metavar="W")] = 0.0
+    """decoupled from the gradient"""
     out: OptionalFolder = None
     """the folder to write (default: runs/ and the name of the file)"""
     force: Flag = False
@@ -113,6 +118,8 @@ def run(options: Options, terminal: Terminal) -> int:
     size = f"{made.model.parameter_count():,} weights, read-out included"
     best = f"validation NDCG@10 {training['validation_ndcg']:.4f}"
     terminal.fact("trained", f"{training['epochs']} epochs, {size}; {best}; {seconds:.1f} s", "good")
+    for kept in training["kept"]:
+        terminal.fact("proved", f"{kept['what']} is at most {kept['proved']:.6g} (asked: {kept['largest']:g})", "good")
     place = shlex.quote(str(made.directory))
     terminal.facts("next", [f"certiformer recommend evaluate {place}", f"certiformer recommend guarantee {place}"])
     return 0

@@ -110,7 +110,7 @@ def hard_scores(items: int) -> Float[np.ndarray, "items items"]:
     """
     if items < 1 or items & (items - 1):
         raise BadInput(f"the target is made for a power of two of items, not for {items}")
-    found = np.ones((1, 1))
-    while len(found) < items:
-        found = np.block([[found, found], [found, -found]])
-    return found
+    scores = np.ones((1, 1))
+    while len(scores) < items:
+        scores = np.block([[scores, scores], [scores, -scores]])
+    return scores

@@ -235,12 +235,12 @@ def _attention(shape: NormedShape, block: WordBlock, asking: Rows, asked: Rows, 
 
 def _turned(rows: Rows, angle: float, kind: Arithmetic) -> Rows:
     """Row i with its first two coordinates turned by i times the angle."""
-    found = rows.copy()
+    turned = rows.copy()
     for place, row in enumerate(rows):
         if kind is BALLS:
             turn = arb(angle) * place
             cosine, sine = turn.cos(), turn.sin()
         else:
             cosine, sine = math.cos(angle * place), math.sin(angle * place)
-        found[place, 0], found[place, 1] = cosine * row[0] - sine * row[1], sine * row[0] + cosine * row[1]
-    return found
+        turned[place, 0], turned[place, 1] = cosine * row[0] - sine * row[1], sine * row[0] + cosine * row[1]
+    return turned

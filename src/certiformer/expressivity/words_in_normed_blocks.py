@@ -179,12 +179,12 @@ class Context:
 
 def contexts(shape: NormedShape, letters: int, longest: int) -> list[Context]:
     """All contexts: the first letters under a causal mask, else the word and the place."""
-    found: dict[tuple[Word, int], Context] = {}
+    collected: dict[tuple[Word, int], Context] = {}
     for word in words(letters, longest):
         for place in range(len(word)):
             key = (word[: place + 1] if shape.causal else word, place)
-            found.setdefault(key, Context(key, word, place))
-    return list(found.values())
+            collected.setdefault(key, Context(key, word, place))
+    return list(collected.values())
 
 
 def word_network(shape: NormedShape, target: Target, letters: int, longest: int, seed: int = 0) -> WordNetwork:
@@ -222,8 +222,8 @@ def proved_error(network: WordNetwork, target: Target, letters: int, longest: in
         for word in words(letters, longest):
             rows = outputs(network, _fed(network.shape, word, letters), BALLS)[first:]
             for place, row in enumerate(rows):
-                for found, wanted in zip(row, target(word, place), strict=True):
-                    off = abs(found - arb(float(wanted))).upper()
+                for collected, wanted in zip(row, target(word, place), strict=True):
+                    off = abs(collected - arb(float(wanted))).upper()
                     if not off.is_finite():
                         return math.inf
                     worst = max(worst, math.nextafter(float(off), math.inf))

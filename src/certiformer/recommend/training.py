@@ -17,8 +17,9 @@ from certiformer.recommend.log import Log
 from certiformer.recommend.network import Shape, first_weights, loss_of, states
 from certiformer.recommend.packing import Packed, pack
 from certiformer.recommend.split import Split
-from certiformer.train import Optimiser, Problem, train
+from certiformer.train import Optimiser, Problem, parse_constraint, train
 from certiformer.train.rounds import Progress
+from certiformer.train.settle import Kept
 
 JUDGED = 256  # users whose scores are computed at once
 ROWS = 128  # packed rows that run at once when the model is judged
@@ -36,6 +37,8 @@ class Recipe:
     epochs: int = 100
     patience: int = 8
     seed: int = 0
+    constraints: tuple[str, ...] = ()  # as `train.parse_constraint` reads them
+    weight_decay: float = 0.0
 
     def __post_init__(self) -> None:
         for name in ("negatives", "batch", "epochs", "patience"):
@@ -53,6 +56,7 @@ class Learnt:
     epochs: int
     validation: float
     losses: tuple[float, ...]
+    kept: tuple[Kept, ...] = ()
 
 
 def learn(
@@ -73,7 +77,8 @@ def learn(
         problem,
         start,
         seeds=np.array([recipe.seed]),
-        optimiser=Optimiser(rate=recipe.rate),
+        optimiser=Optimiser(rate=recipe.rate, weight_decay=recipe.weight_decay),
+        constraints=[parse_constraint(text) for text in recipe.constraints],
         steps=recipe.epochs * steps,
         shared={"rows": rows, "judge": judge},
         record=steps,
@@ -89,8 +94,9 @@ def learn(
             f"training met numbers that are not finite in epoch {len(losses) + 1}; a smaller --rate than"
             f" {recipe.rate:g} may help"
         )
+    kept = trained.kept[0] if trained.kept else ()
     tensors = {name: np.asarray(tensor[0]) for name, tensor in trained.params.items()}
-    return Learnt(tensors, int(trained.steps[0]) // steps, -float(trained.scores[0]), losses)
+    return Learnt(tensors, int(trained.steps[0]) // steps, -float(trained.scores[0]), losses, kept)
 
 
 def _training_rows(log: Log, split: Split, length: int) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:

@@ -116,10 +116,13 @@ def _level(curve: Sequence[tuple[float, float]], alpha: float) -> float:
 def waterfall(theorem: dict[str, Any], loss: float = 0.0) -> str:
     """The factors of a bound, each as long as its logarithm, and what would make the bound say something; `loss` is the
     mean loss on the sample, which is part of its value."""
-    factors = [each for each in theorem["factors"] if each["value"] and each["value"] > 0]
+    powers_known = any(each.get("log10") is not None for each in theorem["factors"])
+    factors = [
+        each for each in theorem["factors"] if each.get("log10") is not None or (each["value"] and each["value"] > 0)
+    ]
     if not factors:
         return ""
-    sizes = [math.log10(each["value"]) for each in factors]
+    sizes = [math.log10(each["value"]) if each.get("log10") is None else each["log10"] for each in factors]
     longest = max(map(abs, sizes)) or 1.0
     grown = [size for each, size in zip(factors, sizes, strict=True) if each["name"] not in DIVIDES]
     rows = ""
@@ -127,12 +130,22 @@ def waterfall(theorem: dict[str, Any], loss: float = 0.0) -> str:
         kind = "gain" if each["name"] in DIVIDES or size < 0 else "top" if size == max(grown, default=None) else ""
         bar = f'<i style="width:{100 * abs(size) / longest:.1f}%"></i>'
         rows += (
-            f'<tr class="{kind}"><td>{escape(each["name"])}</td><td class="number">{escape(short(each["value"]))}</td>'
-            f"<td>{bar}</td></tr>"
+            f'<tr class="{kind}"><td>{escape(each["name"])}</td><td class="number">{escape(_size(each))}</td>'
+            f"<td>{bar}{_mend(each)}</td></tr>"
         )
     title = theorem["id"].rpartition(".")[2]
     caption = "Bars are logarithms; red is the largest factor, green works for the bound."
-    return figure(title, f"{caption} {bite(theorem, loss)}".strip(), f'<table class="fall">{rows}</table>')
+    more = "The factors multiply to the bound; each is what is gained when it is mended, after those above it."
+    told = more if powers_known else bite(theorem, loss)
+    return figure(title, f"{caption} {told}".strip(), f'<table class="fall">{rows}</table>')
+
+
+def _size(factor: dict[str, Any]) -> str:
+    return short(factor["value"]) if factor.get("log10") is None else f"10^{factor['log10']:.1f}"
+
+
+def _mend(factor: dict[str, Any]) -> str:
+    return f'<span class="quiet">{escape(factor["mend"])}</span>' if factor.get("mend") else ""
 
 
 def bite(theorem: dict[str, Any], loss: float = 0.0) -> str:

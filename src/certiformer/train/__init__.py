@@ -1,6 +1,8 @@
 """One loop that trains one model or ten thousand: all steps inside one compiled call."""
 
 from certiformer.arguments import make_callable
+from certiformer.train.constraints import Constraint as Constraint
+from certiformer.train.constraints import parse_constraint as parse_constraint
 from certiformer.train.dropout import Dropout as Dropout
 from certiformer.train.loop import Trained as Trained
 from certiformer.train.loop import best_of as best_of

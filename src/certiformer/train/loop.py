@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import jax
@@ -11,11 +12,13 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from certiformer.errors import BadInput
+from certiformer.train.constraints import Constraint, parts_of
 from certiformer.train.dropout import Dropout
 from certiformer.train.optimiser import Optimiser
-from certiformer.train.problem import Data, Params, Problem
+from certiformer.train.problem import Data, Params, Problem, stack
 from certiformer.train.program import Common, Member, Plan
 from certiformer.train.rounds import Call, Progress, in_rounds
+from certiformer.train.settle import Kept, settle
 from certiformer.train.state import Groups, first_state, grouped, ungrouped
 from certiformer.train.weights import Weights
 
@@ -32,6 +35,7 @@ class Trained:
     - `diverged`: who met a number that is not finite; such a member keeps its last finite weights (or its best).
     - `scores`: by which `params` were judged: what `judge` says, or the mean loss over the record that ended with them
       (infinite if there was none).
+    - `kept`: for each member, a proof for every part of its constraints; empty without constraints.
     """
 
     params: Params
@@ -39,12 +43,15 @@ class Trained:
     steps: Int[np.ndarray, " members"]
     diverged: Bool[np.ndarray, " members"]
     scores: Float[np.ndarray, " members"] = field(default_factory=lambda: np.zeros(0))
+    kept: tuple[tuple[Kept, ...], ...] = ()
 
     def take(self, places: Int[np.ndarray, " taken"]) -> Trained:
         """Only these members, in this order."""
         places = np.asarray(places, int)
         params = jax.tree.map(lambda leaf: leaf[places], self.params)
-        return Trained(params, *(each[places] for each in (self.losses, self.steps, self.diverged, self.scores)))
+        kept = tuple(self.kept[place] for place in places) if self.kept else ()
+        losses, steps = self.losses[places], self.steps[places]
+        return Trained(params, losses, steps, self.diverged[places], self.scores[places], kept)
 
 
 def train(
@@ -64,6 +71,7 @@ def train(
     goal: float | None = None,
     keep: str = "last",
     dropout: Dropout | None = None,
+    constraints: Sequence[Constraint] = (),
     progress: Progress | None = None,
     checkpoint: str | Path | None = None,
     checkpoint_seconds: float = 30.0,
@@ -82,6 +90,8 @@ def train(
     - `models_per_program`: that many members side by side instead, one group after the other.
     - `patience`: stop a member after so many records without a better score; `goal`: stop at this score.
     - `keep`: the `last` weights of each member, or the `best` ones by score at the end of a record.
+    - `constraints`: what every member keeps, after each step up to rounding and at the end exactly, with a proof
+      (`Trained.kept`). They cannot be had together with `free`.
     - `progress("train", done, total, note)`: is called about every second with steps done, all members together.
     - `checkpoint`: a folder; a run that finds its own checkpoint there goes on from it, bit for bit as if never
       interrupted. Written about every `checkpoint_seconds`, and at the end.
@@ -90,6 +100,10 @@ def train(
     stops; nothing changes for the others.
     """
     _check(steps, record, engine, keep, models_per_program, patience)
+    if constraints and free is not None:
+        raise BadInput("constraints move weights that free would hold; give one of the two")
+    for constraint in constraints:
+        parts_of(constraint, start)
     weights = Weights.of(start)
     count = _count_members(start, seeds, member)
     leaves, fixed = weights.split(start)
@@ -99,7 +113,18 @@ def train(
     groups = Groups(count, size if side_by_side or size > 1 else None)
 
     rule, records = optimiser.without_rate(), steps // record
-    plan = Plan(problem, rule, weights, record, groups.size is not None, keep == "best", patience, goal, dropout)
+    plan = Plan(
+        problem,
+        rule,
+        weights,
+        record,
+        groups.size is not None,
+        keep == "best",
+        patience,
+        goal,
+        dropout,
+        tuple(constraints),
+    )
     state = first_state(rule, leaves, groups, records, plan.keep_best)
     data = jax.tree.map(jnp.asarray, member)
     members = grouped(Member(jnp.asarray(np.asarray(seeds, np.uint32)), data, fixed, masks), groups)
@@ -108,8 +133,22 @@ def train(
     call = Call(plan, members, common, groups.programs)
     state = ungrouped(in_rounds(call, state, records, progress, folder, checkpoint_seconds), groups)
     kept, score = (state.best, state.best_score) if plan.keep_best else (state.leaves, state.score)
-    facts = (np.asarray(each) for each in (state.losses, state.steps, state.diverged, score))
-    return Trained(weights.joined(kept, fixed), *facts)
+    losses, taken, diverged = (np.asarray(each) for each in (state.losses, state.steps, state.diverged))
+    params = weights.joined(kept, fixed)
+    trained = Trained(params, losses, taken, diverged, np.asarray(score))
+    return _settled(trained, tuple(constraints)) if constraints else trained
+
+
+def _settled(trained: Trained, constraints: tuple[Constraint, ...]) -> Trained:
+    """Every member inside its constraints, with the proofs; one that was not finite from the start has none."""
+    members, proofs = [], []
+    for place in range(len(trained.steps)):
+        weights, kept = {name: np.asarray(w[place]) for name, w in trained.params.items()}, ()
+        if all(np.isfinite(w).all() for w in weights.values()):
+            weights, kept = settle(constraints, weights)
+        members.append(weights)
+        proofs.append(kept)
+    return replace(trained, params=stack(members), kept=tuple(proofs))
 
 
 def best_of(trained: Trained, restarts: int) -> Trained:

@@ -19,6 +19,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
+from certiformer.train.constraints import Constraint, projected
 from certiformer.train.dropout import Dropout, with_dropout
 from certiformer.train.losses import LOSSES
 from certiformer.train.optimiser import Leaves, Memory, Optimiser
@@ -40,6 +41,7 @@ class Plan:
     patience: int | None = None
     goal: float | None = None
     dropout: Dropout | None = None
+    constraints: tuple[Constraint, ...] = ()
 
 
 class Member(NamedTuple):
@@ -135,6 +137,8 @@ def _record(plan: Plan, common: Common, record: Array, member: Member, state: St
         )
         numbers = common.numbers[number].astype(leaves[0].dtype)
         moved, memory = plan.optimiser.step(numbers, slopes, memory, leaves)
+        if plan.constraints:
+            moved = plan.weights.split(projected(plan.constraints, plan.weights.joined(moved, member.fixed)))[0]
         if member.free is not None:
             moved = [jnp.where(free != 0, new, old) for free, new, old in zip(member.free, moved, leaves, strict=True)]
         return moved, memory, total + value.astype(jnp.float32)

@@ -27,6 +27,7 @@ STUDIES = {
     "smoothness": "does the smoothness of the target set the rate, and the need for data?",
     "length": "what happens at lengths that were not trained?",
     "pruning": "how much can be cut out of a trained layer, by magnitude and by rank?",
+    "control": "what do limits on norms, ranks and attention do to errors and bounds?",
     "constructive": "how far are the constructions from the lower bound in bits?",
     "incontext": "does training find the in-context learner that the theorem builds?",
     "trainability": "does Adam reach what the theorem builds, at the same size?",
