@@ -136,6 +136,14 @@ def test_summary_of_the_papers_figures_confirms_them_all():
     json.dumps(dataclasses.asdict(result), allow_nan=False)
 
 
+def test_too_few_seeds_confirm_and_refute_nothing():
+    result = mixing.STUDY.summary(made_up(PAPER, seeds=1), mixing.Options())
+    orders = [sentence for sentence in result.findings if "the order of the paper" in sentence]
+    assert len(orders) == 5 and all("needs more seeds; " in sentence for sentence in orders)
+    assert not any("confirmed" in sentence for sentence in result.findings)
+    assert any("1 seed is too few" in sentence for sentence in orders)
+
+
 def test_summary_says_when_an_order_turns_round():
     """Planted: one network wins where it should lose, and one figure is a hundred times off."""
     figures = {**PAPER, ("linear", "random kernel"): 1e-8, ("transformer", "original"): 2.18e-3}

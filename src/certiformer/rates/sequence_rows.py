@@ -50,7 +50,8 @@ def winner(rows: Sequence[Row], names: tuple[str, str], first: dict[str, Any], s
     """A sentence part that says who wins in how many seeds, or that nobody does."""
     won, seeds = contest(rows, first, second)
     if seeds < FEWEST_SEEDS:
-        return f"{names[0]} against {names[1]}: {seeds} seeds are too few for a statement"
+        few = "1 seed is" if seeds == 1 else f"{seeds} seeds are"
+        return f"{names[0]} against {names[1]}: {few} too few for a statement"
     if won in (0, seeds):
         better, worse = names if won else names[::-1]
         return f"{better} beats {worse} in {seeds} of {seeds} seeds"

@@ -11,15 +11,12 @@ from typing import Any
 from certiformer.errors import BadInput
 from certiformer.kernel import Refused
 from certiformer.kernel.programs import decimal_text
-from certiformer.sizes.circuits import Circuits
+from certiformer.sizes.finite import Circuits, Languages, Programs
 from certiformer.sizes.kinds import Kind, positive, whole
-from certiformer.sizes.languages import Languages
-from certiformer.sizes.lipschitz import Lipschitz
-from certiformer.sizes.programs import Programs
+from certiformer.sizes.lipschitz import Equivariant, Lipschitz, Symmetric
 from certiformer.sizes.ridges import Ridges
 from certiformer.sizes.smooth import Analytic, Smooth
 from certiformer.sizes.statement import Statement
-from certiformer.sizes.symmetric import Equivariant, Symmetric
 
 CLASSES: dict[str, type[Kind]] = {
     kind.title: kind

@@ -13,6 +13,7 @@ not written a second time here. Loops are unrolled.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -23,7 +24,6 @@ import numpy as np
 from jax.extend import core
 
 from certiformer.errors import BadInput
-from certiformer.target.elements import each, each_row, matrices
 from certiformer.target.primitives import (
     CALLS,
     COMPARISONS,
@@ -103,7 +103,7 @@ class Interpreter:
         """A constant array of the trace."""
         dtype = jnp.result_type(constant)
         if jnp.issubdtype(dtype, jnp.floating):
-            return Reals(each(lambda v: self.scalars.double(float(v)), np.asarray(constant)))
+            return Reals(elementwise(lambda v: self.scalars.double(float(v)), np.asarray(constant)))
         if jnp.issubdtype(dtype, jnp.integer) or jnp.issubdtype(dtype, jnp.bool_):
             return np.asarray(constant)
         raise BadInput(f"the callable uses values of type {dtype}, not real numbers, integers or truth values")
@@ -113,8 +113,8 @@ class Interpreter:
         if isinstance(value, Reals):
             return value.numbers
         if isinstance(value, Truths):
-            return each(self.scalars.indicator, value.numbers)
-        return each(lambda v: self.scalars.build.rational(int(v)), value)
+            return elementwise(self.scalars.indicator, value.numbers)
+        return elementwise(lambda v: self.scalars.build.rational(int(v)), value)
 
     def finite_reals(self, value: Value) -> list[int]:
         """The node numbers of any value, flattened, refusing what is not a real number."""
@@ -177,12 +177,12 @@ class Interpreter:
     def _real_function(self, equation: Any, inputs: list[Value]) -> list[Value]:
         function = REAL_FUNCTIONS[equation.primitive.name]
         operands = map(self.reals, inputs)
-        return [Reals(each(lambda *a: function(self.scalars.build, *map(finite, a)), *operands))]
+        return [Reals(elementwise(lambda *a: function(self.scalars.build, *map(finite, a)), *operands))]
 
     def _integer_pow(self, equation: Any, inputs: list[Value]) -> list[Value]:
         build = self.scalars.build
         exponent = build.rational(equation.params["y"])
-        return [Reals(each(lambda a: build.power(finite(a), exponent), self.reals(inputs[0])))]
+        return [Reals(elementwise(lambda a: build.power(finite(a), exponent), self.reals(inputs[0])))]
 
     def _convert(self, equation: Any, inputs: list[Value]) -> list[Value]:
         """Conversions that keep every value: to a wider floating type, from integers and truth values to numbers."""
@@ -200,14 +200,14 @@ class Interpreter:
 
     def _is_finite(self, equation: Any, inputs: list[Value]) -> list[Value]:
         scalars = self.scalars
-        return [Truths(each(lambda a: scalars.number(a >= 0 and scalars.defined(a)), self.reals(inputs[0])))]
+        return [Truths(elementwise(lambda a: scalars.number(a >= 0 and scalars.defined(a)), self.reals(inputs[0])))]
 
     def _extremum(self, equation: Any, inputs: list[Value]) -> list[Value]:
-        return [Reals(each(getattr(self.scalars, equation.primitive.name), *map(self.reals, inputs)))]
+        return [Reals(elementwise(getattr(self.scalars, equation.primitive.name), *map(self.reals, inputs)))]
 
     def _clamp(self, equation: Any, inputs: list[Value]) -> list[Value]:
         low, value, high = map(self.reals, inputs)
-        return [Reals(each(self.scalars.min, each(self.scalars.max, value, low), high))]
+        return [Reals(elementwise(self.scalars.min, elementwise(self.scalars.max, value, low), high))]
 
     # Sums and products
 
@@ -222,7 +222,7 @@ class Interpreter:
     def _reduce(self, equation: Any, inputs: list[Value]) -> list[Value]:
         function, start = self._combination(equation.primitive.name.removeprefix("reduce_"))
         numbers, axes = self.reals(inputs[0]), equation.params["axes"]
-        return [Reals(each_row(lambda row: reduce(function, row, *start), numbers, axes))]
+        return [Reals(rowwise(lambda row: reduce(function, row, *start), numbers, axes))]
 
     def _cumulative(self, equation: Any, inputs: list[Value]) -> list[Value]:
         function, _ = self._combination(equation.primitive.name.removeprefix("cum"))
@@ -230,7 +230,7 @@ class Interpreter:
         numbers = np.moveaxis(self.reals(inputs[0]), axis, 0).copy()
         numbers = numbers[::-1] if backwards else numbers
         for step in range(1, len(numbers)):
-            numbers[step] = each(function, numbers[step - 1], numbers[step])
+            numbers[step] = elementwise(function, numbers[step - 1], numbers[step])
         return [Reals(np.moveaxis(numbers[::-1] if backwards else numbers, 0, axis))]
 
     def _dot_general(self, equation: Any, inputs: list[Value]) -> list[Value]:
@@ -249,9 +249,9 @@ class Interpreter:
     def _comparison(self, equation: Any, inputs: list[Value]) -> list[Value]:
         name, scalars = equation.primitive.name, self.scalars
         if _are_truths(inputs) and name in ("eq", "ne"):
-            different = each(scalars.different, *map(self.truths, inputs))
+            different = elementwise(scalars.different, *map(self.truths, inputs))
             return [Truths(different if name == "ne" else self._each_condition(negated, different))]
-        return [Truths(each(lambda a, b: scalars.number(scalars.compare(name, a, b)), *map(self.reals, inputs)))]
+        return [Truths(elementwise(lambda a, b: scalars.number(scalars.compare(name, a, b)), *map(self.reals, inputs)))]
 
     def _logic(self, equation: Any, inputs: list[Value]) -> list[Value]:
         name = equation.primitive.name
@@ -259,13 +259,13 @@ class Interpreter:
             raise BadInput(f"the callable uses the bitwise operation {name!r} on numbers that depend on the variables")
         numbers = [self.truths(value) for value in inputs]
         if name == "xor":
-            return [Truths(each(self.scalars.different, *numbers))]
+            return [Truths(elementwise(self.scalars.different, *numbers))]
         combine = {"and": lambda *c: all_of(c), "or": lambda *c: any_of(c), "not": negated}[name]
         return [Truths(self._each_condition(combine, *numbers))]
 
     def _each_condition(self, function: Callable[..., Any], *numbers: np.ndarray) -> np.ndarray:
         scalars = self.scalars
-        return each(lambda *c: scalars.number(function(*(scalars.conditions[k] for k in c))), *numbers)
+        return elementwise(lambda *c: scalars.number(function(*(scalars.conditions[k] for k in c))), *numbers)
 
     def _reduce_truths(self, equation: Any, inputs: list[Value]) -> list[Value]:
         combine = all_of if equation.primitive.name == "reduce_and" else any_of
@@ -274,15 +274,15 @@ class Interpreter:
         def combined(row: list[int]) -> int:
             return scalars.number(combine(scalars.conditions[c] for c in row))
 
-        return [Truths(each_row(combined, self.truths(inputs[0]), axes))]
+        return [Truths(rowwise(combined, self.truths(inputs[0]), axes))]
 
     def _place(self, equation: Any, inputs: list[Value]) -> list[Value]:
         """The place of the first largest or smallest element along one axis."""
         scalars, axes = self.scalars, equation.params["axes"]
         largest = equation.primitive.name == "argmax"
         if largest and isinstance(inputs[0], Truths):  # the first true condition, or 0: how `jnp.select` chooses
-            return [Reals(each_row(scalars.first_true, inputs[0].numbers, axes))]
-        return [Reals(each_row(lambda row: scalars.place(row, largest), self.reals(inputs[0]), axes))]
+            return [Reals(rowwise(scalars.first_true, inputs[0].numbers, axes))]
+        return [Reals(rowwise(lambda row: scalars.place(row, largest), self.reals(inputs[0]), axes))]
 
     # Choices and loops
 
@@ -303,7 +303,7 @@ class Interpreter:
             return result
 
         selectors = which.numbers if isinstance(which, Truths) else self.reals(which)
-        chosen = each(element, selectors, *(self.truths(c) if truths else self.reals(c) for c in cases))
+        chosen = elementwise(element, selectors, *(self.truths(c) if truths else self.reals(c) for c in cases))
         return Truths(chosen) if truths else Reals(chosen)
 
     def _cond(self, equation: Any, inputs: list[Value]) -> list[Value]:
@@ -381,3 +381,25 @@ def _element(value: Value, step: int) -> Value:
     if isinstance(value, np.ndarray):
         return np.asarray(value[step])
     return type(value)(np.asarray(value.numbers[step]))
+
+
+def elementwise(function: Callable[..., int], *arrays: np.ndarray) -> np.ndarray:
+    """A function of scalars, element by element; scalars are repeated."""
+    same = np.broadcast_arrays(*arrays)
+    flat = [function(*elements) for elements in zip(*(array.ravel().tolist() for array in same), strict=True)]
+    return np.array(flat, dtype=np.int64).reshape(same[0].shape)
+
+
+def rowwise(function: Callable[[list[int]], int], numbers: np.ndarray, axes: Sequence[int]) -> np.ndarray:
+    """A function of a list, over the given axes together, for each place of the others."""
+    kept = [axis for axis in range(numbers.ndim) if axis not in axes]
+    shape = tuple(numbers.shape[axis] for axis in kept)
+    rows = np.transpose(numbers, [*kept, *axes]).reshape(math.prod(shape), math.prod(numbers.shape[a] for a in axes))
+    return np.array([function(row.tolist()) for row in rows], dtype=np.int64).reshape(shape)
+
+
+def matrices(numbers: np.ndarray, batch: Sequence[int], summed: Sequence[int]) -> np.ndarray:
+    """The array as a batch of matrices, one row for each place of the free axes, the summed axes along it."""
+    free = [axis for axis in range(numbers.ndim) if axis not in batch and axis not in summed]
+    sizes = [math.prod(numbers.shape[a] for a in axes) for axes in (batch, free, summed)]
+    return np.transpose(numbers, [*batch, *free, *summed]).reshape(sizes)

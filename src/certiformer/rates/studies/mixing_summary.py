@@ -66,7 +66,9 @@ def _winners(rows: Sequence[Row]) -> list[str]:
         if ("linear", target) in PAPER:
             favourite = min(("transformer", "linear"), key=lambda name: PAPER[name, target])
             holds = [parts[i].startswith(_beats(favourite, rival)) for i, rival in enumerate(("linear", "patient"))]
-            parts.insert(0, f"the order of the paper ({NAMES[favourite]} wins) {VERDICTS[holds[0], holds[1]]}")
+            few = min(len(errors(rows, network=name, target=target)) for name in ("transformer", "linear", "patient"))
+            verdict = "needs more seeds" if few < FEWEST_SEEDS else VERDICTS[holds[0], holds[1]]
+            parts.insert(0, f"the order of the paper ({NAMES[favourite]} wins) {verdict}")
         found.append(f"{target}: {'; '.join(parts)}.")
     return found
 
