@@ -136,7 +136,7 @@ def test_a_build_by_keyboard_alone_is_certified_then_broken_then_unfolded(page):
 
 
 @pytest.mark.slow
-def test_the_other_rooms_do_what_they_say(page):
+def test_the_other_rooms_do_what_they_say(page, tmp_path):
     visit(page, "attend")
     press(page, "Look")
     page.wait_for_selector(".matrix td")
@@ -152,6 +152,21 @@ def test_the_other_rooms_do_what_they_say(page):
     press(page, "Compile and run")
     page.wait_for_selector(".tape")
     assert "107 steps" in page.locator("main").inner_text()
+    with page.expect_download() as download:
+        press(page, "Save machine.toml")
+    from certiformer.compiler.machines.examples import busy_beaver
+    from certiformer.compiler.machines.file import read_machine
+
+    assert read_machine(download.value.path()).rows == busy_beaver(4).rows
+    press(page, "RASP program")
+    page.get_by_label("program", exact=False).first.select_option("")
+    with page.expect_download() as download:
+        press(page, "Save it as program.py for the command line")
+    from certiformer.compiler.programs.sources import read_source
+
+    saved = tmp_path / "program.py"
+    download.value.save_as(saved)
+    assert read_source(f"{saved}:program").program("abc") == ["c", "b", "a"]
     visit(page, "rates")
     press(page, "Decompose")
     page.wait_for_selector(".lines canvas")

@@ -61,6 +61,7 @@ function open(host: HTMLElement, link: State, keep: (state: State) => void): voi
       const pick = h("select", { onchange: () => { set("name", pick.value); if (!pick.value && !state.text) set("text", OWN); draw(); } },
         ...LIBRARY.map((name) => h("option", { value: name, selected: state.name === name }, name)), h("option", { value: "", selected: !state.name }, "your own program"));
       fill(form, field("program", pick, "42 programs of the library, or one of your own"),
+        !state.name && h("p", null, h("button", { onclick: () => save(pythonOf(state.text), "program.py") }, "Save it as program.py for the command line")),
         !state.name && area("text", "your program", "Our language, read by our own parser; it is not run as Python. Known: tokens, indices, length, Select, Aggregate, SelectorWidth, Full, EQ, LT, …"),
         h("div.row", null, input("vocab", "tokens it knows", state.name ? "empty: the program's own" : "such as a,b,c"), input("length", "longest input", "", { type: "number", min: 1, max: 64 })),
         input("tokens", "input", "empty: an example"), ...buttons);
@@ -97,12 +98,27 @@ function command(state: State): string {
   return state.name ? `certiformer compile ${state.name}${vocab} --length ${state.length}` : `certiformer compile program.py:program${vocab} --length ${state.length}`;
 }
 
+/** The program as a file for `certiformer compile`: the same expressions, spelled for Python. */
+function pythonOf(text: string): string {
+  const lines = text.trim().replace(/\b(EQ|NEQ|LT|LEQ|GT|GEQ|TRUE|FALSE)\b/g, "Comparison.$1").split("\n");
+  const last = lines.pop() ?? "";
+  const name = /^\s*([A-Za-z_]\w*)\s*=(?!=)/.exec(last);
+  return ["from certiformer.rasp import *", "", ...lines, name ? last : `program = ${last}`, ...(name ? [`program = ${name[1]}`] : []), ""].join("\n");
+}
+
+/** A machine as the file that `certiformer compile machine` reads. */
+function tomlOf(last: any): string {
+  const list = (texts: string[]) => `[${texts.map((text) => JSON.stringify(text)).join(", ")}]`;
+  const rules = last.rules.map((rule: string[]) => `  ${list(rule)},`);
+  return [`blank = ${JSON.stringify(last.blank)}`, `start = ${JSON.stringify(last.start)}`, `halt = ${list(last.halt)}`, "transitions = [", ...rules, "]", ""].join("\n");
+}
+
 function claim(last: any): HTMLElement {
   return h(`div.claim.${last.word === "certified" ? "good" : "weak"}` as "div.claim", null, h("span.badge", null, last.word), h("p.sentence", null, last.claim), download(last));
 }
 
 function download(last: any): HTMLElement | null {
-  return last.kept ? h("p", null, h("button", { onclick: async () => save(await getBlob(`api/runs/${last.run}`), "certiformer-run.zip") }, "Download the run folder")) : null;
+  return last.kept ? h("p.row", null, last.rules && h("button", { onclick: () => save(tomlOf(last), "machine.toml") }, "Save machine.toml"), h("button", { onclick: async () => save(await getBlob(`api/runs/${last.run}`), "certiformer-run.zip") }, "Download the run folder")) : null;
 }
 
 function circuit(last: any): HTMLElement {

@@ -30,7 +30,7 @@ function open(host: HTMLElement, link: State, keep: (state: State) => void): voi
   function changed(): void {
     state.kernel = kernel.value;
     keep(state);
-    foot.set(`certiformer rates jackson --kernel ${quoted(state.kernel)}`, "rates", state);
+    foot.set(`certiformer rates pod ${quoted(state.kernel)} --nodes 64`, "rates", state);
   }
   kernel.addEventListener("keydown", (event) => event.key === "Enter" && view.button.click());
   fill(host,

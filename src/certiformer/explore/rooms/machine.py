@@ -52,6 +52,8 @@ def _machine(request: dict[str, Any], folder: str | None) -> dict[str, Any]:
         "word": artifact.word,
         "kept": artifact.directory is not None,
         "blank": machine.blank,
+        "start": machine.start,
+        "halt": list(machine.halting),
         "states": list(machine.states),
         "symbols": list(machine.symbols),
         "rules": [list(row) for row in machine.rows],
