@@ -9,6 +9,7 @@ import pytest
 from scipy.stats import binomtest
 
 from certiformer.recommend import conformal, stream
+from certiformer.recommend.architecture import lipschitz
 from certiformer.recommend.binomial import clopper_pearson, lower_bound
 from certiformer.recommend.compression import coded_bits, decoded
 from certiformer.recommend.metrics import Asked, metrics, segments
@@ -103,3 +104,33 @@ def test_bits_are_those_of_a_file():
     model = with_readout(Shape(9, 4, 8, 1, 1), first_weights(Shape(9, 4, 8, 1, 1), 0))
     assert coded_bits(model) % 8 == 0 and coded_bits(model) < 32 * model.parameter_count()
     assert len({decoded(byte) for byte in range(256)}) == 256
+
+
+def test_no_score_moves_more_than_the_constant_says(shop):
+    """Histories that differ in one item, and embeddings pushed along the steepest direction of a score."""
+    import jax
+    import jax.numpy as jnp
+
+    from certiformer.recommend.network import without_readout
+    from certiformer.recommend.score import shape_of
+
+    slopes = lipschitz(shop)
+    shape, tensors = shape_of(shop.model), {n: jnp.asarray(t) for n, t in without_readout(shop.model).items()}
+    table = tensors["embed.weight"]
+    row = (np.arange(8), np.arange(8), np.ones(8, np.int32))
+
+    def scores(moved):
+        ids = np.arange(8)  # the table of items in the history alone is moved; the read-out keeps its own
+        from certiformer.recommend.network import states
+
+        changed = {**tensors, "embed.weight": jnp.concatenate([moved, table[8:]])}
+        return states(shape)(changed, ids[None], row[1][None], row[2][None])[0, -1] @ table.T
+
+    slope = jax.jacobian(scores)(table[:8])
+    steepest = float(jnp.linalg.norm(slope, axis=-1).sum(axis=-1).max())  # all tokens moved by the same distance
+    assert 0 < steepest < slopes.constant
+    assert float(scores(table[:8]).max() - scores(table[:8]).min()) <= slopes.span
+    product = 1.0
+    for _, factor in slopes.factors:
+        product *= factor
+    assert product == pytest.approx(slopes.constant, rel=1e-6)

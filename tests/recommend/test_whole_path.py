@@ -94,3 +94,12 @@ def test_changed_data_are_noticed(shop, tmp_path):
 def test_the_list_of_kinds(cli):
     assert all(word in cli("recommend").out for word in ("fit", "evaluate", "top", "guarantee", "card"))
     assert set(json.loads(cli("recommend", "--json").out)["kinds"]) == {"fit", "evaluate", "top", "guarantee", "card"}
+
+
+@pytest.mark.slow
+def test_whoever_fits_again_after_a_look_has_looked(shop_table, tmp_path):
+    from recommend.conftest import SMALL
+
+    for seen in (1, 2):
+        made = certiformer.recommend_fit(shop_table, out=tmp_path / "shop", force=True, **{**SMALL, "epochs": 1})
+        assert certiformer.recommend_guarantee(made.directory)[0].details["looks"] == seen

@@ -115,6 +115,7 @@ CLAIMS = {
     "machine.json": "Turing machines (compile machine)",
     "automaton.json": "automata (compile automaton)",
     "learner.json": "in-context learners (compile incontext)",
+    "hits.json": "recommenders (recommend guarantee)",
 }
 
 

@@ -1,6 +1,7 @@
 """What holds by architecture: the verdicts of `audit` on this very model, and a Lipschitz constant of its scores.
 
-The constant: if every embedded token of a history moves by at most r, no score moves by more than r times the product of
+The constant: if every embedded token of a history moves by at most r within the ball that holds all of them, no score
+moves by more than r times the product of
 
 - for each sub-layer, the constant of x + f(x): 1 + the token constant of the attention on the ball that holds its tokens
   (`bounds.attention_lipschitz`, summed over heads), or 1 + 1.13 |up| |down| for GELU;
@@ -14,7 +15,7 @@ up; training does not mend it. Spectral norms are bounded by traces of powers in
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from flint import arb, arb_mat
@@ -38,8 +39,17 @@ def verdicts(opened: Recommender, users: int) -> list[dict[str, Any]]:
     return [{"id": v.id, "verdict": v.verdict, "sentence": v.sentence, "value": v.value} for v in found.verdicts]
 
 
-def lipschitz(opened: Recommender) -> tuple[float, list[tuple[str, float]]]:
-    """The constant of the scores in the embedded history, rounded up, with its factors."""
+class Slopes(NamedTuple):
+    """The constant of the scores in the embedded history, rounded up, with its factors; and the `span`, by which no score
+    differs from another one, whatever the history."""
+
+    constant: float
+    factors: list[tuple[str, float]]
+    span: float
+
+
+def lipschitz(opened: Recommender) -> Slopes:
+    """How far scores can move when a history does."""
     working_precision()
     model = opened.model
     tensors = {name: np.asarray(tensor, np.float64) for name, tensor in model.tensors.items()}
@@ -59,11 +69,28 @@ def lipschitz(opened: Recommender) -> tuple[float, list[tuple[str, float]]]:
             factors.append((f"{name} of block {index}", factor))
             factors.append(("norm after it", largest / arb(norm.epsilon if norm else 1.0).sqrt()))
             reach = largest * arb(model.config.width).sqrt() + _longest(shift[None])
-    factors.append(("the longest row of the items", _longest(tensors["embed.weight"])))
+    longest = _longest(tensors["embed.weight"])
+    factors.append(("the longest row of the items", longest))
     total = arb(1)
     for _, factor in factors:
         total *= factor
-    return above(total), [(name, above(factor)) for name, factor in factors]
+    return Slopes(above(total), [(name, above(factor)) for name, factor in factors], above(2 * reach * longest))
+
+
+def nearest_items(table: np.ndarray) -> float:
+    """The smallest distance of the embeddings of two items, in float64, by blocks of rows.
+
+    >>> nearest_items(np.array([[0.0, 0.0], [3.0, 4.0], [3.0, 5.0]]))
+    1.0
+    """
+    rows = np.asarray(table, np.float64)
+    squares, smallest = (rows**2).sum(axis=1), np.inf
+    for first in range(0, len(rows), 1024):
+        part = slice(first, first + 1024)
+        apart = squares[part, None] + squares[None, :] - 2 * rows[part] @ rows.T
+        apart[np.arange(len(apart)), np.arange(first, first + len(apart))] = np.inf
+        smallest = min(smallest, float(apart.min()))
+    return max(smallest, 0.0) ** 0.5
 
 
 def _longest(rows: np.ndarray) -> arb:

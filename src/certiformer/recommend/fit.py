@@ -10,7 +10,15 @@ from certiformer._version import __version__
 from certiformer.disk import Workplace
 from certiformer.errors import BadInput
 from certiformer.kernel.files import canonical, digest
-from certiformer.recommend.folder import Recommender, contents, open_recommender, require_place, write_new
+from certiformer.recommend.folder import (
+    GUARANTEE,
+    Recommender,
+    contents,
+    open_recommender,
+    read_json,
+    require_place,
+    write_new,
+)
 from certiformer.recommend.interactions import read_interactions
 from certiformer.recommend.log import Log, make_log, start_after
 from certiformer.recommend.network import Shape, with_readout
@@ -68,6 +76,9 @@ def fit(asked: Fit, out: Path, force: bool = False, progress: Progress | None = 
     data |= {"users": log.users, "items": len(log.item_names), "notes": [*rows.notes, *notes]}
     facts: dict[str, Any] = {"data": data, "split": _split_facts(log, split, asked), "seen": asked.order.seen}
     facts |= {"shape": asdict(shape), "recipe": asdict(asked.recipe), "version": __version__}
+    earlier = read_json(out / GUARANTEE)
+    if earlier is not None:  # who fits again after a look at the sealed users has looked
+        facts["looks"] = int(earlier.get("looks", 0))
     del rows
     with Workplace(out, digest(canonical(facts))) as place:
         require_place(out, force)

@@ -19,6 +19,7 @@ from certiformer.recommend.folder import GUARANTEE, HEAD, Recommender, add_files
 from certiformer.recommend.metrics import Asked, asked_of
 from certiformer.recommend.score import ranks, scorer
 from certiformer.recommend.split import CONFORMAL, COUNTED, HOLDOUT, OPEN
+from certiformer.report.numbers import bound_text
 from certiformer.train.rounds import Progress
 
 CUT, LEVEL, STREAM_LIMIT = 10, Fraction(19, 20), 20_000
@@ -49,7 +50,7 @@ def guarantees(opened: Recommender, tries: int = 1, progress: Progress | None = 
     if tries < 1:
         raise BadInput(f"--tries is at least 1, not {tries}")
     earlier = read_json(opened.directory / GUARANTEE) or {}
-    looks = int(earlier.get("looks", 0)) + 1
+    looks = max(int(earlier.get("looks", 0)), int(opened.facts.get("looks", 0))) + 1
     steps = (_holdout, _conformal, _compression, _stream, _architecture)
     found = []
     for place, step in enumerate(steps):
@@ -205,14 +206,19 @@ def _architecture(opened: Recommender, looks: int, tries: int) -> Guarantee:
     assumption = "None beyond the stored weights; what a verdict needs stands in its sentence."
     users = int(((opened.split.group == OPEN) & (opened.split.trained >= 2)).sum())
     said = architecture.verdicts(opened, users)
-    value, factors = architecture.lipschitz(opened)
+    slopes = architecture.lipschitz(opened)
+    apart = architecture.nearest_items(np.asarray(opened.model.tensors["embed.weight"]))
     sentence = (
-        f"If every embedded item of a history moves by at most r, no score moves by more than {value:.3g} r. Of"
+        "If every embedded item of a history moves by at most r, within the ball that holds them all, no score moves by"
+        f" more than {bound_text(repr(slopes.constant), up=True)} r. Scores span at most"
+        f" {bound_text(repr(slopes.span), up=True)}, and the nearest two items are {apart:.3g} apart (a measurement). Of"
         f" {len(said)} theorems, {sum(v['verdict'] == 'holds' for v in said)} hold for this model and"
         f" {sum(v['verdict'] == 'vacuous' for v in said)} hold and say nothing."
     )
-    details = {"verdicts": said, "factors": [[name, factor] for name, factor in factors]}
-    return Guarantee(IDS[4], value, 1.0, value > 1e3, assumption, sentence, None, details)
+    details = {"verdicts": said, "factors": [[name, factor] for name, factor in slopes.factors], "span": slopes.span}
+    # Vacuous: not even for the nearest two items does it say more than that scores are bounded.
+    vacuous = slopes.constant * apart >= slopes.span
+    return Guarantee(IDS[4], slopes.constant, 1.0, vacuous, assumption, sentence, None, details)
 
 
 def _times(count: int) -> str:
