@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from certiformer import load, report
+from certiformer import load
 from certiformer.cli.outcome import write_report
 from certiformer.cli.terminal import Terminal
 from certiformer.kernel.check import check
+from certiformer.report import page
 from certiformer.verify import branch_and_bound
 from certiformer.verify.tree import SplitTree
 
@@ -219,7 +220,7 @@ def test_a_report_that_fails_does_not_spoil_the_proof(capsys, monkeypatch, folde
     def broken(data):
         raise ValueError("no ink")
 
-    monkeypatch.setattr(report, "write", broken)
+    monkeypatch.setattr(page, "write", broken)
     before = (folder / "report.html").read_bytes()
     assert write_report(load(folder), Terminal()) is None
     assert "no ink" in capsys.readouterr().err
