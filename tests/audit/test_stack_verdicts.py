@@ -11,6 +11,10 @@ from flint import arb
 
 from audit.checkpoints import write_bert, write_llama
 from audit.pre_norm_checkpoint import WIDTH, checkpoint, part, weight
+from audit.read.contract import write
+from audit.read.synthetic import gpt2
+from audit.read.synthetic_more import sasrec
+from certiformer.audit import audit
 from certiformer.audit.measure import measure
 from certiformer.audit.read import read_checkpoint
 from certiformer.audit.stack_norms_of import RATIO, UNIT, Cells, stack_norms_of
@@ -186,3 +190,13 @@ def test_a_bound_above_all_floats_is_still_a_power_of_ten(tmp_path):
     answer = verdicts((deep, measure(deep)), samples=1000)[NORMS]
     assert answer.value > 308 and math.isfinite(answer.value) and "10^" in answer.sentence
     assert math.isinf(max(each.value for each in answer.factors)) or answer.factors[0].log10 > 200
+
+
+@pytest.mark.parametrize(
+    ("made", "more", "words"), [(gpt2(True), {}, "holds"), (sasrec(), {"norm_first": True}, "holds")]
+)
+def test_files_of_gpt2_and_sasrec_have_bounds_and_a_verdict_on_words(tmp_path, made, more, words):
+    folder = write(tmp_path, made.tensors(), made.config | {"layer_norm_epsilon": 1e-5})
+    answers = {each.id: each for each in audit(folder, Given(samples=1000), **{**made.given, **more}).verdicts}
+    assert answers[NORMS].verdict == answers[COUNT].verdict == "vacuous"
+    assert answers["expressivity.words_in_normed_blocks"].verdict == words

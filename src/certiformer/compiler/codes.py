@@ -157,7 +157,7 @@ def _read_code(node: Node, read: ValueSet | None, code: Feature, means: bool) ->
         numbers.append(own)
     if not node.values.undefined:
         return Feature(tuple(numbers))
-    return Feature(tuple(numbers), max(floor(max(taken)) + 1, code.undefined or 0))
+    return Feature(tuple(numbers), max(floor(max(taken, default=-1)) + 1, code.undefined or 0))
 
 
 def _stand_for_themselves(values: Sequence[Value] | None, code: Feature | None) -> bool:

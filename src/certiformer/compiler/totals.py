@@ -94,7 +94,7 @@ class Totals:
     def _bits(self, selector: int, value: int, digits: list[int], step: Fraction) -> list[tuple[object, int]]:
         terms: list[tuple[object, int]] = []
         true = self.builder.add("full", constant=True)
-        for bit in range(max(digits).bit_length()):
+        for bit in range(max(digits, default=0).bit_length()):
             table = Table((len(digits),), tuple(digit >> bit & 1 for digit in digits))
             name = f"bit {bit} of {self.builder.nodes[value].name}"
             node = self.builder.add("map", (value,), table, outputs=(False, True), name=name)
@@ -128,7 +128,7 @@ class Totals:
         means = all(x is not None for x in numbers) and step and len(set(numbers)) == len(numbers)
         digits = [int((x - low) / step) if means and x is not None else p for p, x in enumerate(numbers)]
         terms = self._bits(selector, value, digits, Fraction(1))
-        limit = self.builder.length * max(digits) + 1
+        limit = self.builder.length * max(digits, default=0) + 1
         if values.undefined:
             everyone = self.builder.add("full", constant=True)
             defined = self.builder.add("select", (value, everyone), Comparison.TRUE)

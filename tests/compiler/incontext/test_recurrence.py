@@ -43,7 +43,29 @@ def test_several_terms_of_second_order_in_the_one_model():
     assert len(found) == 2 and abs(found[0] - terms[9]) < 0.05
 
 
-@pytest.mark.parametrize(("terms", "order"), [([1.0], 1), ([1.0, 2.0], 2), ([1.0, 2.0], 0), ([[1.0], [2.0]], 1)])
+@pytest.mark.parametrize(("terms", "order"), [([1.0], 1), ([1.0, 2.0], 2), ([1.0, 2.0], 0), ([[[1.0]], [[2.0]]], 1)])
 def test_too_short_sequences_are_refused(terms, order):
     with pytest.raises(BadInput, match="needs a sequence"):
         rows_of_sequence(np.array(terms), order)
+
+
+def test_vectors_are_continued_coordinate_by_coordinate_to_the_bias_of_the_strength():
+    """x' = M x + b in the plane, and as a recurrence of second order: every coordinate to its own bound."""
+    matrix, shift, strength = np.array([[0.6, -0.7], [0.5, 0.4]]), np.array([0.2, -0.1]), 1e-6
+    states = [np.array([1.0, 0.5])]
+    for _ in range(8):
+        states.append(matrix @ states[-1] + shift)
+    terms = np.array(states)
+    request = Request(learner="ridge", features=3, rows=8, strength=str(strength), tolerance=1.0)
+    compiled = context_learner(describe(request))
+    x, y, query = rows_of_sequence(terms)
+    least = np.linalg.eigvalsh(x.T @ x / len(x))[0]
+    wanted, (found,) = matrix @ terms[-1] + shift, predict_next(compiled, terms)
+    for place in range(2):
+        assert y[:, place].tolist() == terms[1:, place].tolist()
+        allowed = strength * np.linalg.norm(query) * np.linalg.norm([*matrix[place], shift[place]]) / least
+        assert abs(found[place] - wanted[place]) <= 1.01 * allowed < 1e-2
+    swapped = predict_next(compiled, terms[:, ::-1])[0]  # a coordinate does not care about its number
+    np.testing.assert_allclose(swapped[::-1], found, atol=1e-6)
+    with pytest.raises(BadInput, match="whole number of terms"):
+        predict_next(compiled, np.zeros((9, 4)))

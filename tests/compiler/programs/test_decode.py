@@ -12,7 +12,7 @@ import certiformer
 from certiformer import BadInput
 from certiformer.compiler.programs.decode import Decoder
 from certiformer.kernel.situations.rasp.circuit import Circuit, Output
-from certiformer.rasp import Aggregate, Comparison, Full, Select, indices, tokens
+from certiformer.rasp import Aggregate, Comparison, Full, Map, Select, indices, length, tokens
 from certiformer.rasp.graph import Span, ValueSet
 from certiformer.rasp.graph_builder import GraphBuilder
 from certiformer.rasp.value import Ratio
@@ -86,3 +86,19 @@ def test_rounded_middles_would_be_noticed():
     features, numbers = CLOSE[0], [float(x) for x in CLOSE[0]]
     middles = (np.array(numbers[1:]) + np.array(numbers[:-1])) / 2
     assert [features[k] for k in np.searchsorted(middles, numbers)] != exact_answers(features, numbers)
+
+
+NOWHERE = Map(lambda n: 1 // (n - n), length)  # has a value on no input
+
+
+@pytest.mark.parametrize("default", [None, 0])
+@pytest.mark.parametrize("union", [False, True])
+def test_what_reads_a_value_that_never_is_compiles(union, default):
+    selector = Select(tokens, indices, Comparison.LT) if union else Select(tokens, length, Comparison.LT)
+    if union:
+        selector |= Select(indices, indices, Comparison.GT)
+    program = Aggregate(selector, NOWHERE, default=default)
+    artifact = certiformer.compile(program, vocab=[1, 2], length=2)
+    assert artifact.certified != union  # the sums behind a selector made by or are not proved where there is no value
+    for xs in ([1], [2], [1, 2], [2, 2]):
+        assert artifact.run(xs) == program(xs)
