@@ -211,6 +211,7 @@ def made_up(options, better=True):
                 "theory_layer": theory,
             }
             row |= {"distance_gd": 0.04, "distance_best": 0.01, "sensitivity": 0.9, "alignment": [0.95] * c["layers"]}
+            row["distance_ridge"] = 0.0225 if seed else 0.0025  # 0.15 and 0.05 after the root
             places = [1.0, 0.5, 0.1] if c["kind"] == "next-token" else []
             row |= {"by_place": places, "by_place_constructed": places, "by_place_oracle": places}
             rows.append(row)
@@ -232,6 +233,7 @@ def test_summary_of_made_up_rows():
         and "times the error of the best single layer" in text
         and "nearer to the preconditioned step" in text
     )
+    assert "2 stacked: GD++ in 2 and ridge regression in 1 of 3 seeds (0.2, 0.1," in text
     assert not any("missing" in limit for limit in result.limits)
     json.dumps([vars(s) for s in result.series] + [vars(p) for p in result.pictures], allow_nan=False)
 
@@ -244,6 +246,7 @@ def test_summary_says_the_contrary_of_contrary_rows():
     result = summary(rows, options)
     text = " ".join(result.findings)
     assert "above GD++ at 0.1" in text and "below GD++" not in text and "nearer to the plain step" in text
+    assert "3 looped: gradient descent in 2 and ridge regression in 1 of 3 seeds" in text
     assert "0 of 15 trained layers are the constructed one" in text
     assert any("restarts diverged" in limit for limit in result.limits)
 

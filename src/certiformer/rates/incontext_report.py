@@ -23,7 +23,14 @@ def report(rows: Sequence[Row], options: Any, question: str, expected: int) -> R
     for row in sorted(rows, key=lambda r: (KINDS.index(r["kind"]), r["rows"], r["layers"], r["seed"])):
         groups.setdefault((row["kind"], row["rows"], row["layers"]), []).append(row)
     series = [*_context_series(groups, options.seed), *_depth_series(groups, options.rows, options.seed)]
-    findings = [*_one_layer(groups), *_slopes(series), *_skewed(groups), *_depth(groups), *_next(groups)]
+    findings = [
+        *_one_layer(groups),
+        *_slopes(series),
+        *_skewed(groups),
+        *_depth(groups),
+        *_resembled(groups),
+        *_next(groups),
+    ]
     limits = [
         "Linear attention only; features are Gaussian and tasks linear.",
         "The steps of the constructions are tuned on data like the training data; their form is not.",
@@ -167,6 +174,26 @@ def _depth(groups: Groups) -> list[str]:
                 f" {', '.join(f'{c:.2f}' for c in np.mean(_column(group, 'alignment'), axis=0))}."
             )
     return sentences
+
+
+ALGORITHMS = {"distance_gd": "gradient descent", "distance_best": "GD++", "distance_ridge": "ridge regression"}
+
+
+def _resembled(groups: Groups) -> list[str]:
+    """Which algorithm is nearest in its predictions, seed by seed, for every depth."""
+    parts = []
+    for kind in ("stacked", "looped"):
+        for (_, _, layers), group in _lines(groups, kind):
+            if layers == 1:
+                continue
+            nearest = [min(ALGORITHMS, key=lambda name, row=row: row[name]) for row in group]
+            counts = [f"{ALGORITHMS[name]} in {nearest.count(name)}" for name in ALGORITHMS if name in nearest]
+            shares = ", ".join(f"{np.sqrt(np.mean(_column(group, name))):.2g}" for name in ALGORITHMS)
+            parts.append(f"{layers} {kind}: {' and '.join(counts)} of {len(group)} seeds ({shares})")
+    if not parts:
+        return []
+    names = ", ".join(ALGORITHMS.values())
+    return [f"Nearest algorithm by predictions (distances from {names}, in shares of their size): {'; '.join(parts)}."]
 
 
 def _next(groups: Groups) -> list[str]:

@@ -127,12 +127,13 @@ def _regression(config: dict[str, Any]) -> list[Row]:
     wanted = np.asarray(y, np.float64)
     built = _built(model, task, config)
     nearest = "gd++" if layers > 1 else "preconditioned"
+    oracle = ridge_predictions(np.asarray(x), config["noise"])
     made = {name: np.asarray(predictions(model, tensors, x), np.float64) for name, tensors in built.items()}
     slopes = sensitivities(model, built[nearest], x)
     theory = {"theory_gd": task.plain_error(), "theory_layer": task.least_error()} if layers == 1 else {}
     shared = {
         **_named(config),
-        **_shared_errors({**made, "ridge": ridge_predictions(np.asarray(x), config["noise"])}, wanted),
+        **_shared_errors({**made, "ridge": oracle}, wanted),
         "error_least_squares": _mse(least_squares_predictions(np.asarray(x)), wanted),
         "theory_gd": theory.get("theory_gd", 0.0),
         "theory_layer": theory.get("theory_layer", 0.0),
@@ -145,6 +146,7 @@ def _regression(config: dict[str, Any]) -> list[Row]:
             **_errors(found, wanted),
             "distance_gd": _mse(found, made["gd"]) / _mse(made["gd"], 0.0),
             "distance_best": _mse(found, made[nearest]) / _mse(made[nearest], 0.0),
+            "distance_ridge": _mse(found, oracle) / _mse(oracle, 0.0),
             "sensitivity": mean_cosine(sensitivities(model, params, x), slopes),
             "alignment": alignment(params, built[nearest], len(model.blocks), used),
             "by_place": [],
@@ -186,6 +188,7 @@ def _next_token(config: dict[str, Any]) -> list[Row]:
             **_errors(found, wanted),
             "distance_gd": distance,
             "distance_best": distance,
+            "distance_ridge": _mse(found, oracle) / _mse(oracle, 0.0),
             "sensitivity": mean_cosine(found, made),
             "alignment": used,
             "by_place": _by_place(found, wanted, d),
