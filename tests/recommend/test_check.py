@@ -37,6 +37,15 @@ def test_the_bound_is_confirmed_and_said(cli, certified):
     assert done.code == 0 and "axiom binomial_tail" in done.out and "recommend card" in done.out
 
 
+def test_the_sentence_has_the_numbers_of_the_file_and_no_others(certified):
+    import re
+
+    data = json.loads((certified / HITS).read_bytes())
+    numbers = re.findall(r"[0-9][0-9.,]*[0-9]|[0-9]", certiformer.check(certified).sentence)
+    hits = sum(row[3] for row in data["rows"])
+    assert numbers == [str(hits), str(len(data["rows"])), "10", data["level"], data["lower"]]
+
+
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
