@@ -2,9 +2,9 @@
 among the first items.
 
 A row is [history, seen, wanted, hit]: the items that the transformer reads, the items that do not compete, the next item,
-and 1 or 0. The wanted item always competes. How many items there are and how many are left out is part of the claim: where
-hardly any compete, everybody is a hit. `replay` encloses the scores of some rows, drawn at random so that nobody knows
-beforehand which rows have to be right, and says which hits are.
+and 1 or 0. A wanted item that does not compete is no hit. How many items there are and how many are left out is part of the
+claim: where hardly any compete, everybody is a hit. `replay` encloses the scores of some rows, drawn at random so that
+nobody knows beforehand which rows have to be right, and says which hits are.
 """
 
 from __future__ import annotations
@@ -44,6 +44,8 @@ def read_hits(raw: bytes) -> dict[str, Any]:
             raise BadInput(f"{HITS} has a row that is not a history, the items seen, an item and a hit")
         if any(type(number) is not int for number in (*row[0], *row[1], *row[2:])) or row[3] not in (0, 1):
             raise BadInput(f"{HITS} has a row with something else than numbers of items")
+        if row[3] and row[2] in row[1]:
+            raise BadInput(f"{HITS} calls it a hit that an item is wanted which is left out")
     return data
 
 
@@ -62,7 +64,7 @@ def require_items(data: Mapping[str, Any], config: bytes) -> tuple[int, int]:
     for history, seen, wanted, _ in data["rows"]:
         if not all(0 <= item < items for item in (*history, *seen, wanted)):
             raise Refused(f"{HITS} names an item that is none of the {items:,} of the transformer")
-        left_out = max(left_out, len({*seen} - {wanted}))
+        left_out = max(left_out, len({*seen}))
     return items, left_out
 
 
@@ -106,6 +108,8 @@ def replay(files: Mapping[str, bytes], most: int, progress: Callable[[int, int],
         others = [score for item, score in enumerate(scores) if item not in left_out]
         above = sum(1 for score in others if score > own)
         possible = sum(1 for score in others if not score < own)
+        if wanted in seen:  # on no list, however few items compete
+            above = possible = data["cut"]
         if (hit and above >= data["cut"]) or (not hit and possible < data["cut"]):
             wrong.append(place + 1)
         elif (hit and possible >= data["cut"]) or (not hit and above < data["cut"]):
