@@ -63,6 +63,8 @@ def test_llama_depends_on_its_start_token(tmp_path):
 
 
 def test_a_wide_table_lifts_the_limit_of_ranks(bert):
+    for capped in ({"family": "gemma2"}, {"config": {"final_logit_softcapping": 30.0}}):
+        assert "soft cap" in verdicts(replace(bert, head_tied=True, **capped))["score_rank"].sentence
     wide = replace(bert, head_tied=True, width=64)
     assert verdicts(wide)["score_rank"].verdict == "does-not-apply"
 

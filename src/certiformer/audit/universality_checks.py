@@ -137,6 +137,8 @@ def _rank(checkpoint: Checkpoint, shape: ModelShape) -> Verdict:
     items = _outputs_of(checkpoint)
     if shape.read_out == "none" or items is None:
         return Verdict(RANK, "does-not-apply", "The limit is about scores of items, and the files hold no read-out.")
+    if checkpoint.config.get("final_logit_softcapping", checkpoint.family == "gemma2"):
+        return Verdict(RANK, "does-not-apply", "The limit is about products, and here a soft cap is behind them.")
     biased = checkpoint.head_bias is not None
     limit = score_limit(checkpoint.width, items, biased)
     if limit is None:
