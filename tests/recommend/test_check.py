@@ -12,6 +12,7 @@ import certiformer
 from certiformer.kernel.certificate import Certificate, certificate_in
 from certiformer.kernel.files import CERTIFICATE, CONFIG, HITS, MODEL, canonical, digest
 from certiformer.kernel.meanings.hits import read_hits, replay, sentence
+from certiformer.recommend.folder import GUARANTEE
 from recommend.shop import ITEMS
 
 
@@ -146,3 +147,19 @@ def test_other_commands_about_the_folder(cli, certified):
     assert "recommender" in cli("show", str(certified)).err
     assert cli("audit", str(certified), "--quiet").code == 0
     assert cli("export", str(certified), "--to", "torch", "--out", "plain").code == 0
+
+
+def test_a_card_repeats_no_bound_that_is_not_derived_again(cli, certified):
+    assert cli("recommend", "card", str(certified)).code == 0  # the control
+    honest = json.loads((certified / GUARANTEE).read_bytes())
+    for change in (
+        lambda data: data["guarantees"][0].update(value=0.99),
+        lambda data: data.update(model="0" * 64),
+        lambda data: data["guarantees"].pop(),
+        lambda data: data.clear(),
+    ):
+        data = json.loads(json.dumps(honest))
+        change(data)
+        (certified / GUARANTEE).write_bytes(canonical(data))
+        done = cli("recommend", "card", str(certified))
+        assert done.code == 2 and "run: certiformer recommend guarantee" in done.err

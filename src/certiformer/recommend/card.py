@@ -9,6 +9,9 @@ from typing import Any, NamedTuple
 
 from certiformer.disk import put_file, refuse_taken_file
 from certiformer.errors import BadInput
+from certiformer.kernel.check import check
+from certiformer.kernel.files import HITS, MODEL, digest
+from certiformer.kernel.meanings.hits import read_hits
 from certiformer.recommend.evaluate import evaluate
 from certiformer.recommend.folder import GUARANTEE, Recommender, read_json
 from certiformer.report.recommend_pictures import hit_rates, stream_picture
@@ -75,12 +78,8 @@ def write_card(opened: Recommender, out: Path, force: bool) -> str:
 
 def parts(opened: Recommender) -> list[Part]:
     """What the page says; nothing of it names a user or an item."""
-    known = read_json(opened.directory / GUARANTEE)
-    if known is None:
-        raise BadInput(
-            f"{opened.directory} has no guarantees yet; run: certiformer recommend guarantee {opened.directory}"
-        )
-    by_name = {one["id"]: one for one in known["guarantees"]}
+    known = _known(opened)
+    by_name = {one["id"]: one for one in known}
     measured = evaluate(opened)
     return [
         Text(1, "A recommender and what is guaranteed of it"),
@@ -88,12 +87,35 @@ def parts(opened: Recommender) -> list[Part]:
         Text(2, "Metrics"),
         *_metrics(measured, by_name),
         Text(2, "Guarantees"),
-        *[part for one in known["guarantees"] for part in _guarantee(one)],
+        *[part for one in known for part in _guarantee(one)],
         Text(2, "What is not said"),
         *[Text(-1, words) for words in NOT_SAID],
         Text(2, "Sources"),
         *[Text(-1, cite(key)) for key in SOURCES],
     ]
+
+
+def _known(opened: Recommender) -> list[dict[str, Any]]:
+    """The recorded guarantees, if they are of this model, and the bound of the hit rate is what `check` derives again."""
+    known, again = read_json(opened.directory / GUARANTEE), f"run: certiformer recommend guarantee {opened.directory}"
+    if known is None:
+        raise BadInput(f"{opened.directory} has no guarantees yet; {again}")
+    try:
+        guarantees = known["guarantees"]
+        right = [one["id"] for one in guarantees] == list(TITLES)
+        same = known["model"] == digest((opened.directory / MODEL).read_bytes())
+        bound = guarantees[0]["value"]
+    except (LookupError, TypeError):
+        right = same = bound = None
+    if not right or not same:
+        raise BadInput(f"{opened.directory / GUARANTEE} does not hold the guarantees of this model; {again}")
+    if bound is not None:
+        verdict = check(opened.directory)
+        if not verdict.accepted or float(read_hits((opened.directory / HITS).read_bytes())["lower"]) != bound:
+            raise BadInput(
+                f"{opened.directory / GUARANTEE} states a hit rate that `check` does not derive again; {again}"
+            )
+    return guarantees
 
 
 def _model(opened: Recommender) -> list[Part]:
