@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from audit.checkpoints import WORDS, bert_tensors, write_bert, write_llama
@@ -11,7 +12,19 @@ from certiformer.audit import audit
 from certiformer.audit.form import Checkpoint
 from certiformer.audit.read import read_checkpoint
 from certiformer.audit.universality_checks import IDS, universality_checks
-from certiformer.model import Attention, Block, Config, FeedForward, Heads, Input, Norm, Readout, Transformer, save
+from certiformer.model import (
+    Attention,
+    Block,
+    Code,
+    Config,
+    FeedForward,
+    Heads,
+    Input,
+    Norm,
+    Readout,
+    Transformer,
+    save,
+)
 
 
 def verdicts(checkpoint: Checkpoint, tokens: int | None = 12) -> dict:
@@ -50,6 +63,8 @@ def test_llama_depends_on_its_start_token(tmp_path):
 
 
 def test_a_wide_table_lifts_the_limit_of_ranks(bert):
+    for capped in ({"family": "gemma2"}, {"config": {"final_logit_softcapping": 30.0}}):
+        assert "soft cap" in verdicts(replace(bert, head_tied=True, **capped))["score_rank"].sentence
     wide = replace(bert, head_tied=True, width=64)
     assert verdicts(wide)["score_rank"].verdict == "does-not-apply"
 
@@ -69,6 +84,43 @@ def test_our_own_models(tmp_path):
         save(Transformer.random(config, seed=0), tmp_path / name)
         answer = next(iter(universality_checks(read_checkpoint(tmp_path / name)[0], 5)))
         assert answer.verdict == verdict, name
+
+
+@pytest.mark.parametrize(
+    "code", [Code("one-hot", offset=0), Code("circle", offset=0, period=7), Code("sinusoidal", offset=0, width=2)]
+)
+def test_codes_that_are_added_keep_equal_tokens_apart(tmp_path, code):
+    """Whatever is not trained is still added: no theorem about equal tokens is about such a model."""
+    block = Block(Attention((Heads(1, 4, 4),), mask="causal"), FeedForward(8, "gelu"), Norm("post"))
+    config = Config(Input("ids", 5, vocabulary=3), 8, 1, Readout("all"), blocks=(block,), code=code)
+    model = Transformer.random(config, seed=0)
+    assert len(np.unique(np.round(np.asarray(model(np.zeros(5, int))), 6))) > 1
+    save(model, tmp_path / "own")
+    said = {each.id.rpartition(".")[2]: each.verdict for each in audit(tmp_path / "own").verdicts}
+    assert said["relative_bias_not_universal"] == said["permutation_equivariance"] == "does-not-apply"
+    assert said["words_in_normed_blocks"] == "open"
+    save(Transformer.random(replace(config, code=Code("circle", offset=0, period=1)), seed=0), tmp_path / "still")
+    still = {each.id.rpartition(".")[2]: each.verdict for each in audit(tmp_path / "still").verdicts}
+    assert still["relative_bias_not_universal"] == "holds"  # the control: one angle for all tokens says nothing
+
+
+@pytest.mark.parametrize("kind", ["mean", "sum"])
+def test_a_read_out_of_all_tokens_is_another_shape(tmp_path, kind):
+    block = Block(Attention((Heads(1, 4, 4),), mask="causal"), FeedForward(8, "gelu"), Norm("post"))
+    config = Config(Input("ids", 5, vocabulary=3), 8, 2, Readout("all"), blocks=(block,), code=Code("table"))
+    for name, readout, verdict in (("all", Readout("all"), "holds"), (kind, Readout(kind), "open")):
+        save(Transformer.random(replace(config, readout=readout), seed=0), tmp_path / name)
+        assert verdicts(read_checkpoint(tmp_path / name)[0])["words_in_normed_blocks"].verdict == verdict
+
+
+def test_maps_between_layers_and_read_out_are_another_shape(tmp_path):
+    tensors = {f"bert.{name}": tensor for name, tensor in bert_tensors().items()}
+    tensors["cls.predictions.bias"] = np.zeros(WORDS, np.float32)
+    for name, verdict in (("bare", "holds"), ("transformed", "open")):
+        if name == "transformed":
+            tensors["cls.predictions.transform.dense.weight"] = np.ones((16, 16), np.float32)
+        answer = verdicts(read_checkpoint(write_bert(tmp_path / name, tensors))[0])["words_in_normed_blocks"]
+        assert answer.verdict == verdict
 
 
 def test_unknown_places_of_norms_are_asked_for(bert):

@@ -355,3 +355,15 @@ def test_wide_arrays_that_would_fill_the_memory_are_not_made(folder, width):
         assert "too large to be computed" in refusal(claim)
     else:
         assert limited_check(claim).returncode == 0  # the control
+
+
+@pytest.mark.parametrize("loops", [100, 1_000])
+def test_many_small_arrays_that_would_fill_the_memory_are_not_made(folder, loops):
+    """Half a megabyte that asks for a million passes, each of arrays of one number."""
+    ffn = {"kind": "identity", "width": 1, "residual": True}
+    blocks = [{"attention": None, "ffn": ffn, "norm": None}] * (1_000 if loops > 100 else 100)
+    claim = claim_on_unit_box(folder, 1, [["var", 0]], boxes("2", 0), loops=loops, blocks=blocks)
+    if loops > 100:
+        assert "too large to be computed" in refusal(claim)
+    else:
+        assert limited_check(claim).returncode == 0  # the control

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 
 import pytest
 
 import certiformer
 from certiformer.kernel.certificate import Certificate, certificate_in
 from certiformer.kernel.files import CERTIFICATE, CONFIG, HITS, MODEL, canonical, digest
-from certiformer.kernel.meanings.hits import read_hits, replay
+from certiformer.kernel.meanings.hits import read_hits, replay, sentence
+from recommend.shop import ITEMS
 
 
 @pytest.fixture
@@ -43,7 +45,10 @@ def test_the_sentence_has_the_numbers_of_the_file_and_no_others(certified):
     data = json.loads((certified / HITS).read_bytes())
     numbers = re.findall(r"[0-9][0-9.,]*[0-9]|[0-9]", certiformer.check(certified).sentence)
     hits = sum(row[3] for row in data["rows"])
-    assert numbers == [str(hits), str(len(data["rows"])), "10", data["level"], data["lower"]]
+    left_out = max(len({*seen}) for _, seen, _, _ in data["rows"])
+    items = json.loads((certified / CONFIG).read_bytes())["outputs"]
+    said = [hits, len(data["rows"]), 10, items, left_out, data["level"], data["lower"]]
+    assert numbers == list(map(str, said)) and left_out > 0
 
 
 @pytest.mark.parametrize(
@@ -80,10 +85,56 @@ def test_a_replay_confirms_hits_and_finds_a_wrong_one(cli, certified):
     rows = read_hits(files[HITS])["rows"]
     resealed(certified, lambda data: data["rows"][1].__setitem__(3, 1 - rows[1][3]))
     files = {name: (certified / name).read_bytes() for name in files}
-    assert replay(files, 3)["wrong"] == [2]
+    assert replay(files, len(rows))["wrong"] == [2]
     assert certificate_in(files).subject == HITS
-    wrong = cli("check", str(certified), "--replay", "3")
+    wrong = cli("check", str(certified), "--replay", str(len(rows)))
     assert wrong.code == 1
+
+
+def test_nobody_knows_which_rows_are_replayed(certified):
+    resealed(certified, lambda data: next(row for row in data["rows"] if row[3]).__setitem__(3, 0))
+    files = {name: (certified / name).read_bytes() for name in (MODEL, CONFIG, HITS, CERTIFICATE)}
+    assert any(replay(files, 6)["wrong"] for _ in range(60))  # one row of 24 is missed 60 times once in 3e7
+
+
+def test_what_is_left_out_is_said(certified):
+    """With all other items left out everybody is a hit, and a reader of the sentence sees it."""
+
+    def alone(data):
+        data["rows"] = [[h, [i for i in range(ITEMS) if i != w], w, 1] for h, _, w, _ in data["rows"]]
+
+    resealed(certified, alone)
+    files = {name: (certified / name).read_bytes() for name in (MODEL, CONFIG, HITS, CERTIFICATE)}
+    assert f"from {ITEMS} items, up to {ITEMS - 1} left out for a user" in sentence(files)
+
+
+@pytest.mark.parametrize("row", [[[0], [], ITEMS, 1], [[-1], [], 0, 1], [[0], [10**9], 0, 1]])
+def test_items_that_there_are_not_are_refused(certified, row):
+    assert "none of the 40" in resealed(certified, lambda data: data["rows"].__setitem__(0, row)).reason
+
+
+def test_what_is_left_out_is_no_hit(certified):
+    assert "which is left out" in resealed(certified, lambda data: data.update(rows=[[[0], [1], 1, 1]] * 9)).reason
+    resealed(certified, lambda data: data.update(rows=[[[0], [*range(ITEMS)], 1, 0]], lower="0"))
+    files = {name: (certified / name).read_bytes() for name in (MODEL, CONFIG, HITS, CERTIFICATE)}
+    assert replay(files, 1)["right"] == 1  # a miss, though nothing competes
+
+
+def test_nobody_hit_is_a_bound_of_zero(certified):
+    verdict = resealed(certified, lambda data: data.update(rows=[[[0], [], 1, 0]] * 9, lower="0.00001"))
+    assert not verdict.accepted
+    certificate = Certificate.from_bytes((certified / CERTIFICATE).read_bytes())
+    proof = replace(certificate.proof, bound="1", parameters={"hits": 0, "users": 9})
+    (certified / CERTIFICATE).write_bytes(replace(certificate, epsilon="1", upper="1", proof=proof).to_bytes())
+    assert not resealed(certified, lambda data: None).accepted
+    assert "at least 0." in resealed(certified, lambda data: data.update(lower="0")).sentence
+    assert certiformer.check(certified).accepted
+
+
+def test_a_history_that_cannot_be_read_is_no_defect(cli, certified):
+    resealed(certified, lambda data: data.update(rows=[[[], *row[1:]] for row in data["rows"]]))
+    done = cli("check", str(certified), "--replay", "3")
+    assert done.code == 2 and "cannot be replayed: row" in done.err
 
 
 def test_a_replay_is_for_recommenders(cli, tmp_path):

@@ -86,9 +86,24 @@ def test_ranks_against_a_plain_count():
             others = [i for i in range(9) if i != wanted[user] and (given is None or i not in given[user])]
             above = sum(scores[user, i] > scores[user, wanted[user]] for i in others)
             equal = sum(scores[user, i] == scores[user, wanted[user]] for i in others)
-            assert found[user] == 1 + above + equal / 2
+            assert found[user] == (
+                1 + above + equal / 2 if given is None or wanted[user] not in given[user] else np.inf
+            )
     assert ranks(np.zeros((1, 101)), np.array([5]), None) == [51.0]  # equal scores are no oracle
+    assert ranks(np.full((1, 5), np.nan), np.array([3]), None) == [np.inf]  # nor are scores that are no numbers
     assert best(np.array([1.0, -np.inf, 3.0, 3.0]), 4).tolist() == [2, 3, 0]
+
+
+def test_what_no_list_holds_is_neither_a_hit_nor_covered():
+    """Where everybody wants what is left out, no guarantee may speak of lists that hold it."""
+    scores = np.tile(np.arange(6.0), (40, 1))
+    asked = Asked([np.array([5, 2])] * 40, np.full(40, 5))
+    for filtered, reach in ((True, np.inf), (False, np.exp(5) / np.exp(np.arange(6)).sum())):
+        found = conformal.reaches(lambda histories: iter([scores]), asked, filtered)
+        assert found.wanted == pytest.approx(reach)
+        assert (conformal.threshold(found.wanted) == np.inf) == filtered
+        seen = [np.array([2, 5])] * 40 if filtered else None
+        assert (ranks(scores, asked.wanted, seen) == (np.inf if filtered else 1)).all()
 
 
 def test_metrics_of_known_ranks():

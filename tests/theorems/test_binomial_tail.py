@@ -44,5 +44,9 @@ def test_looks_and_bits_are_paid_for():
     assert lower_bound(433, 95, share / 2**5000) == 0
 
 
+def test_a_bound_stays_below_one():
+    assert lower_bound(10**6, 10**6, Fraction(1, 20)) == Fraction(99_999, 100_000)
+
+
 def test_many_users_are_quick():
     assert holds(1_000_000, 250_000, Fraction(249, 1000), Fraction(1, 20))

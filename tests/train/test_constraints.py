@@ -149,3 +149,16 @@ def test_what_is_refused():
         projected((parse_constraint("gain<=1"),), [1.0])
     with pytest.raises(BadInput, match="rank allows"):
         settle((parse_constraint("rank<=1"),), weights)
+
+
+@pytest.mark.parametrize("kind", ["float64", "float32", "float16", "bfloat16"])
+def test_gains_are_brought_below_a_bound_that_the_type_rounds_up(kind):
+    gains = np.ones(3).astype(jnp.dtype(kind))
+    settled, (kept,) = settle((parse_constraint("gain<=0.1"),), {"a.norm.ffn.scale": gains})
+    assert 0.09 < kept.proved <= 0.1 and float(settled["a.norm.ffn.scale"].max()) == kept.proved
+    assert settled["a.norm.ffn.scale"].dtype == gains.dtype
+
+
+def test_gains_that_are_no_numbers_are_not_proved():
+    with pytest.raises(BadInput, match="is inf and could not"):
+        settle((parse_constraint("gain<=2"),), {"a.norm.ffn.scale": np.array([1.0, np.nan])})

@@ -57,6 +57,13 @@ def registers_of(checkpoint: Checkpoint) -> int:
     return sum(weight.count // checkpoint.width for weight in own)
 
 
+def has_maps_behind(checkpoint: Checkpoint) -> bool:
+    """Whether the read-out sees what maps made of the last tokens, as in BERT's head for masked words."""
+    behind = (".transform.", "lm_head.dense.", "vocab_transform.")
+    read = checkpoint.head is not None or checkpoint.head_tied
+    return read and any(mark in name for name in checkpoint.others for mark in behind)
+
+
 def architecture(checkpoint: Checkpoint, tokens: int) -> tuple[Config, dict[str, np.ndarray]] | None:
     """The configuration for so many tokens and the tables it needs; None where positions or masks are not known."""
     attentions = self_attentions(checkpoint)

@@ -33,7 +33,7 @@ def feeding_norms(checkpoint: Checkpoint, place: int, part: str) -> tuple[Norm |
     that may be any layer of the model, the own one included, and the embeddings in the first application.
     """
     layer = checkpoint.layers[place]
-    if checkpoint.norm_place in ("pre", "sandwich"):
+    if checkpoint.norm_place in ("pre", "sandwich", "late"):
         return (layer.norms.get(part),)
     if checkpoint.norm_place == "parallel":
         return (layer.norms.get(part) or layer.norms.get("attention"),)

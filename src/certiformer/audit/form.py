@@ -16,6 +16,8 @@ from typing import Any
 
 import numpy as np
 
+FIXED_CODES = ("sinusoidal", "one-hot", "circle")  # added to the tokens, and not trained
+
 
 def _weights_in(record: Any) -> Iterator[Weight]:
     """The weights of a record and of the records in it, field by field."""
@@ -133,8 +135,10 @@ class Checkpoint:
     family: str
     layers: tuple[Layer, ...]
     width: int
-    positions: str | None = None  # "learned" | "sinusoidal" | "rope" | "alibi" | "relative" | "none" | None: not known
-    # "pre" | "post" | "parallel" | "sandwich" | "queries" (keys and values come from tokens no norm has seen) | None
+    # "learned" | "sinusoidal" | "one-hot" | "circle" | "rope" | "alibi" | "relative" | "none" | None: not known
+    positions: str | None = None
+    # "pre" | "post" | "parallel" | "sandwich" | "queries" (keys and values come from tokens no norm has seen)
+    # | "late" (before the parts, and residuals are what they gave) | None
     norm_place: str | None = None
     embeddings: dict[str, Weight] = field(default_factory=dict)  # tokens, positions, types, patches ...
     embedding_scale: float = 1.0
@@ -157,7 +161,7 @@ class Checkpoint:
     @property
     def adds_codes(self) -> bool:
         """Whether codes of positions are added to the tokens."""
-        return self.positions in ("learned", "sinusoidal")
+        return self.positions in ("learned", *FIXED_CODES)
 
     def weights(self) -> Iterator[Weight]:
         """Every weight of the checkpoint, in a fixed order, each once."""

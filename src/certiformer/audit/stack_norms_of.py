@@ -10,8 +10,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from certiformer.audit.architecture import has_score_biases
-from certiformer.audit.form import Attention, Checkpoint, FeedForward, Layer, Norm, Weight
+from certiformer.audit.architecture import has_maps_behind, has_score_biases
+from certiformer.audit.form import FIXED_CODES, Attention, Checkpoint, FeedForward, Layer, Norm, Weight
 from certiformer.audit.head_figures import HeadFigures
 from certiformer.audit.matrix_figures import MatrixFigures
 from certiformer.audit.measure import LayerFigures, Measurements
@@ -79,7 +79,13 @@ def unfit(checkpoint: Checkpoint) -> str | None:
             return problem
     if any(not norm.epsilon or not _finite(norm) for norm in _all_norms(checkpoint)):
         return "The bound needs finite gains and the epsilon of every norm, which is in no file."
-    fixed = checkpoint.positions == "sinusoidal" and (
+    if checkpoint.family == "certiformer" and checkpoint.config["readout"]["kind"] == "sum":
+        return "The bound has a read-out of single tokens or of their mean, and here it reads their sum."
+    if has_maps_behind(checkpoint):
+        return "The bound has a read-out right behind the layers, and here maps stand between."
+    if len(checkpoint.layers) > 1 and any(layer.repeats > 1 for layer in checkpoint.layers):
+        return "The bound takes layers one after the other, and here several of them take turns."
+    fixed = checkpoint.positions in FIXED_CODES and (
         checkpoint.final_norm is None if checkpoint.norm_place != "post" else "embeddings" not in checkpoint.norms
     )
     return "The bound needs a norm behind the codes of positions, whose size is in no file." if fixed else None

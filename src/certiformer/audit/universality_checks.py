@@ -7,7 +7,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 
-from certiformer.audit.architecture import has_score_biases, registers_of, self_attentions
+from certiformer.audit.architecture import has_maps_behind, has_score_biases, registers_of, self_attentions
 from certiformer.audit.form import Checkpoint, Norm
 from certiformer.audit.verdict import Verdict
 from certiformer.expressivity.normed_outputs import MISSED, is_normed_output
@@ -122,15 +122,24 @@ def _oddities(checkpoint: Checkpoint) -> Iterator[str]:
         (has_score_biases(checkpoint) and checkpoint.positions != "alibi", "trained score biases"),
         (registers_of(checkpoint) > 0, "tokens of the model's own"),
         (any(part is not None and not part["residual"] for part in parts), "parts without a residual"),
+        (has_maps_behind(checkpoint), "maps between layers and read-out"),
+        (_pools(checkpoint), "a read-out of all tokens at once"),
     ):
         if present:
             yield what
+
+
+def _pools(checkpoint: Checkpoint) -> bool:
+    """Whether there is one output for the whole sequence."""
+    return checkpoint.family == "certiformer" and checkpoint.config["readout"]["kind"] in ("mean", "sum")
 
 
 def _rank(checkpoint: Checkpoint, shape: ModelShape) -> Verdict:
     items = _outputs_of(checkpoint)
     if shape.read_out == "none" or items is None:
         return Verdict(RANK, "does-not-apply", "The limit is about scores of items, and the files hold no read-out.")
+    if checkpoint.config.get("final_logit_softcapping", checkpoint.family == "gemma2"):
+        return Verdict(RANK, "does-not-apply", "The limit is about products, and here a soft cap is behind them.")
     biased = checkpoint.head_bias is not None
     limit = score_limit(checkpoint.width, items, biased)
     if limit is None:

@@ -75,6 +75,8 @@ def find(files: Mapping[str, bytes]) -> Finding:
     """Why the bound holds; raises `Refused` where the tail at the stated probability is too large."""
     data = read_hits(files[HITS])
     (users, hits), lower = counts(data), exact(data["lower"])
+    if lower == 0:
+        return Finding("no probability is below 0", {"hits": hits, "users": users}, "1")
     if not holds(users, hits, lower, (1 - exact(data["level"])) / data["tries"]):
         raise Refused(f"{hits:,} hits of {users:,} users do not show a hit rate of {data['lower']}")
     reason = f"the binomial tail of {hits:,} hits of {users:,} users at {data['lower']} was summed and is small enough"

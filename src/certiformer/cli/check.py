@@ -131,7 +131,7 @@ class Options:
     proof_only: Flag = False
     """do not also run a compiled program on every input"""
     replay: Annotated[int | None, arg(metavar="N", help_behavior_hint="")] = None
-    """of a recommender: also enclose the scores of so many recorded users"""
+    """of a recommender: also enclose the scores of so many recorded users, drawn at random"""
     json: Flag = False
     """print one JSON object"""
     quiet: Flag = False
@@ -194,6 +194,7 @@ def _compiled(verdict: Verdict, program: bool, options: Options, seconds: float,
 
 def _replayed(verdict: Verdict, options: Options, seconds: float, terminal: Terminal) -> int:
     """A recommender: the verdict, then the hits of some users; a hit that is wrong is a failure whatever was proved."""
+    from certiformer.kernel import Refused
     from certiformer.kernel.files import read_files
     from certiformer.kernel.meanings.hits import replay
 
@@ -202,7 +203,10 @@ def _replayed(verdict: Verdict, options: Options, seconds: float, terminal: Term
         def enclosed(done: int, total: int) -> None:
             progress("replay", done, total, f"{done:,} of {total:,} users")
 
-        found = replay(read_files(options.directory), options.replay or 0, enclosed)
+        try:
+            found = replay(read_files(options.directory), options.replay or 0, enclosed)
+        except Refused as problem:
+            raise BadInput(f"the hits cannot be replayed: {problem}") from None
     if terminal.json:
         terminal.emit({**_facts(verdict, options.directory, seconds), "replay": found})
     else:

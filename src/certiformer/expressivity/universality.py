@@ -23,6 +23,7 @@ WORDS, OUTPUTS = "expressivity.words_in_normed_blocks", "expressivity.normed_out
 EQUAL, ORDER = "expressivity.relative_bias_not_universal", "expressivity.permutation_equivariance"
 CODES = ("learned",)
 INSIDE = ("rope", "alibi", "none")  # positions that causal attention tells with a start token
+UNSEEN = (*INSIDE, "relative")  # positions that leave equal tokens equal
 TIED_MORE = 8  # half of the width that a tied table needs besides its letters, and under rotary codes:
 TIED_MORE_ROTARY = 13
 REACH_MISSED = 0.5
@@ -123,7 +124,7 @@ def _refutations(shape: ModelShape) -> Iterator[Universality]:
             because=ORDER,
             missed=missed,
         )
-    if shape.positions not in CODES and shape.positions != "sinusoidal" and shape.start is False:
+    if shape.positions in UNSEEN and shape.start is False:
         yield Universality(
             "false",
             "False without a start token: on equal tokens positions inside the softmax leave all outputs equal, so every"

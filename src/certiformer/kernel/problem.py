@@ -221,14 +221,14 @@ class Network:
 
 
 def _array_numbers(config: dict[str, Any], read: int) -> int:
-    """How many numbers the arrays of the program have, up to a small factor; the last pass computes the rows read alone."""
-    rows, width = config["registers"] + config["input"]["tokens"], config["width"]
-    numbers, passes = rows * (2 * width + config["outputs"]), config["loops"] * rows
+    """How many numbers the arrays have, 64 more for each part, up to a small factor; the last pass is of the rows read."""
+    rows, width, loops = config["registers"] + config["input"]["tokens"], config["width"], config["loops"]
+    numbers, passes = rows * (2 * width + config["outputs"]) + 64 * loops * len(config["blocks"]), loops * rows
     for block in config["blocks"]:
         heads, hidden = (block["attention"] or {"heads": ()})["heads"], (block["ffn"] or {"width": 0})["width"]
         queries = 4 * width + 2 * hidden + sum(group["count"] * (group["key"] + width + rows) for group in heads)
         numbers += (passes - (rows - read if block is config["blocks"][-1] else 0)) * queries
-        numbers += passes * sum(group["count"] * (group["key"] + group["value"]) for group in heads)
+        numbers += loops * sum(group["count"] * (rows * (group["key"] + group["value"]) + 64) for group in heads)
     return numbers
 
 

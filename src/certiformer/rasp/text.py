@@ -123,6 +123,8 @@ def _constant(value: Any) -> Any:
 def _combined(operation: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
     if not any(isinstance(side, SOp | Selector) for side in (left, right)):
         raise BadInput("one side of an operation is a sequence or a selector")
+    if isinstance(left, str) and operation is operator.mod:  # Python would format, as wide as one asks for
+        raise BadInput("a text has no remainder")
     try:
         return operation(left, right)
     except (TypeError, ValueError) as problem:

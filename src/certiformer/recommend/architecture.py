@@ -18,7 +18,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from flint import arb, arb_mat
+from flint import arb
 
 from certiformer.audit.lipschitz import layer_constants
 from certiformer.audit.measure import measure
@@ -28,9 +28,9 @@ from certiformer.audit.verdict import Given
 from certiformer.bounds.numbers import above
 from certiformer.kernel.balls import working_precision
 from certiformer.recommend.folder import Recommender
+from certiformer.train.settle import spectral_above
 
 GELU = 1.13  # a bound of the slope of x Phi(x)
-SQUARINGS = 5
 
 
 def verdicts(opened: Recommender, users: int) -> list[dict[str, Any]]:
@@ -61,7 +61,7 @@ def lipschitz(opened: Recommender) -> Slopes:
         norm = model.config.blocks[index].norm
         prefix = f"blocks.{index}"
         token, _ = layer_constants(layer, measured, above(reach), None)
-        spread = _spectral(tensors[f"{prefix}.ffn.up"]) * _spectral(tensors[f"{prefix}.ffn.down"])
+        spread = arb(spectral_above(tensors[f"{prefix}.ffn.up"])) * arb(spectral_above(tensors[f"{prefix}.ffn.down"]))
         steps = {"attention": 1 + arb(token), "ffn": 1 + arb(GELU) * spread}
         for name, factor in steps.items():
             gain, shift = tensors[f"{prefix}.norm.{name}.scale"], tensors[f"{prefix}.norm.{name}.shift"]
@@ -98,14 +98,3 @@ def _longest(rows: np.ndarray) -> arb:
     row = rows[int(np.argmax((rows**2).sum(axis=1)))]
     exact = sum((arb(float(entry)) ** 2 for entry in row), arb(0)).sqrt()
     return exact * (1 + arb(2) ** -40)  # another row may be longer by the rounding of the float64 sum
-
-
-def _spectral(matrix: np.ndarray) -> arb:
-    """An upper bound of the largest singular value: the trace of (A^T A)^(2^m) to the power 2^-(m + 1)."""
-    small = matrix if matrix.shape[0] <= matrix.shape[1] else matrix.T
-    left = arb_mat(small.tolist())
-    product = left * left.transpose()
-    for _ in range(SQUARINGS):
-        product = product * product
-    trace = sum((product[i, i] for i in range(product.nrows())), arb(0))
-    return trace.root(2 ** (SQUARINGS + 1))

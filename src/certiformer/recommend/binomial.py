@@ -18,7 +18,7 @@ def lower_bound(users: int, hits: int, share: Fraction) -> Fraction:
     >>> lower_bound(433, 95, Fraction(1, 20)), lower_bound(10, 0, Fraction(1, 20))
     (Fraction(18703, 100000), Fraction(0, 1))
     """
-    low, high = 0, int(hits / max(users, 1) * 10**DIGITS) + 1  # holds at low, not at high
+    low, high = 0, min(int(hits / max(users, 1) * 10**DIGITS) + 1, 10**DIGITS)  # holds at low, not at high
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if holds(users, hits, Fraction(middle, 10**DIGITS), share) else (low, middle)

@@ -1,7 +1,8 @@
 """Sets that hold the next item of 90 % of users: for each user the smallest number of best items that is enough.
 
 The softmax of the scores gives every item a mass. The *reach* of an item is the mass of all items that are at least as
-likely. On n calibration users the reaches of their wanted items are known. The set of a new user holds the items whose
+likely. On n calibration users the reaches of their wanted items are known (infinite
+for an item that was seen and is left out). The set of a new user holds the items whose
 reach is at most the ceil((n + 1) 0.9)-th smallest of them (all items, where that number exceeds n). If the new user is
 exchangeable with the calibration users, the set holds the wanted item with probability at least 0.9: its rank among the
 n + 1 reaches is uniform, and ties only help. By segment, the same holds within each segment (Vovk et al. 2005).
@@ -40,13 +41,12 @@ def reaches(score: Scorer, asked: Asked, filtered: bool) -> Reaches:
         if filtered:
             seen = [np.unique(h) for h in asked.histories[first : first + len(scores)]]
             kept = without_seen(kept, seen)
-            kept[rows, own] = scores[rows, own]  # the wanted item always competes
         order = np.argsort(-kept, axis=1, kind="stable")
         mass = np.exp(kept - kept.max(axis=1, keepdims=True))
         mass /= mass.sum(axis=1, keepdims=True)
         sums = np.cumsum(np.take_along_axis(mass, order, axis=1), axis=1)
         place = np.argmax(order == own[:, None], axis=1)
-        wanted.append(sums[rows, place])
+        wanted.append(np.where(np.isneginf(kept[rows, own]), np.inf, sums[rows, place]))
         ordered.append(sums)
         first += len(scores)
     lengths = np.array([len(h) for h in asked.histories])

@@ -105,7 +105,7 @@ def _certify(opened: Recommender, asked: Asked, hits: np.ndarray, tries: int, va
     length, rows = opened.model.config.tokens, []
     for history, wanted, hit in zip(asked.histories, asked.wanted.tolist(), hits.tolist(), strict=True):
         seen = np.unique(history).tolist() if opened.filtered else []
-        rows.append([history[-length:].tolist(), [item for item in seen if item != wanted], wanted, int(hit)])
+        rows.append([history[-length:].tolist(), seen, wanted, int(hit)])
     data = {"format": FORMAT, "cut": CUT, "tries": tries, "level": str(float(LEVEL)), "lower": value, "rows": rows}
     files = {name: (opened.directory / name).read_bytes() for name in (MODEL, CONFIG)} | {HITS: canonical(data)}
     seals = {name: digest(content) for name, content in files.items()}
@@ -130,7 +130,13 @@ def _conformal(opened: Recommender, looks: int, tries: int) -> Guarantee:
     facts = conformal.sets(found, conformal.halves(len(asked.wanted), 0))
     items = opened.model.config.outputs
     if facts["mean_k"] is None or facts["threshold"] is None:
-        return _nothing(IDS[1], conformal.LEVEL, assumption, "too few users were sealed for 90 %", **facts)
+        return _nothing(
+            IDS[1],
+            conformal.LEVEL,
+            assumption,
+            "too few users were sealed for 90 %, or too many want what they have seen",
+            **facts,
+        )
     sentence = (
         f"Lists that hold the next item of a new user with probability at least 0.9 have {facts['mean_k']:,.0f} items on"
         f" average, of {items:,}. On {facts['users']:,} other sealed users {100 * facts['coverage']:.1f} % were covered"

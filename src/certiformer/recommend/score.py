@@ -66,17 +66,18 @@ def without_seen(scores: Float[np.ndarray, "users items"], seen: Sequence[np.nda
 def ranks(
     scores: Float[np.ndarray, "users items"], wanted: Int[np.ndarray, " users"], seen: Sequence[np.ndarray] | None
 ) -> Float[np.ndarray, " users"]:
-    """The rank of each wanted item; items in `seen` do not compete, the wanted one always does.
+    """The rank of each wanted item; items in `seen` are on no list, so a wanted one among them has the rank infinity.
 
     Of items with the same score half stand before it, so that a model of equal scores is no oracle.
 
-    >>> ranks(np.zeros((1, 5)), np.array([3]), None), ranks(np.arange(4.0)[None], np.array([1]), [np.array([1, 3])])
+    >>> ranks(np.zeros((1, 5)), np.array([3]), None), ranks(np.arange(4.0)[None], np.array([1]), [np.array([3])])
     (array([3.]), array([2.]))
     """
-    own = scores[np.arange(len(wanted)), wanted][:, None]
+    rows = np.arange(len(wanted))
+    own = scores[rows, wanted][:, None]
     left = scores if seen is None else without_seen(scores, seen)
-    itself = left[np.arange(len(wanted)), wanted] == own[:, 0]
-    return 1 + (left > own).sum(axis=1) + ((left == own).sum(axis=1) - itself) / 2
+    place = 1 + (left > own).sum(axis=1) + ((left == own).sum(axis=1) - 1) / 2
+    return np.where(left[rows, wanted] == own[:, 0], place, np.inf)
 
 
 def best(scores: Float[np.ndarray, " items"], k: int) -> Int[np.ndarray, " k"]:

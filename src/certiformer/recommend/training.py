@@ -161,9 +161,10 @@ def mean_ndcg(shape: Shape, tensors: Any, rows: Any, judged: Any, k: int = 10) -
         scores = outputs[last[:, 0], last[:, 1]] @ tensors["embed.weight"].T
         own = jnp.take_along_axis(scores, jnp.maximum(wanted, 0)[:, None], axis=1)
         scores = scores.at[seen[:, 0], seen[:, 1]].set(-jnp.inf, mode="drop")
-        # The wanted item always competes; of items with the same score half stand before it.
+        # An item that was seen is on no list; of items with the same score half stand before the wanted one.
+        listed = jnp.take_along_axis(scores, jnp.maximum(wanted, 0)[:, None], axis=1)[:, 0] == own[:, 0]
         rank = 1 + jnp.sum(scores > own, axis=1) + jnp.maximum(jnp.sum(scores == own, axis=1) - 1, 0) / 2
-        return jnp.where((wanted >= 0) & (rank <= k), 1 / jnp.log2(rank + 1), 0.0)
+        return jnp.where((wanted >= 0) & listed & (rank <= k), 1 / jnp.log2(rank + 1), 0.0)
 
     total = jax.lax.map(gains, (judged["last"], judged["wanted"], judged["seen"])).sum()
     return total / jnp.maximum((judged["wanted"] >= 0).sum(), 1)

@@ -147,7 +147,7 @@ def _bounds(part: Part, weights: Stored) -> list[float]:
             return [float(_columns_used(first)) for first in tensors[0]]
         (tensor,) = tensors
         if kind == "gain":
-            return [float(np.abs(tensor).max(initial=0.0))]
+            return [_up(arb(float(np.abs(tensor).max(initial=0.0))))]
         if kind == "rows":
             return [max((_up(_length(row)) for row in tensor), default=0.0)]
         matrices = tensor if tensor.ndim == 3 else tensor[None]
@@ -166,8 +166,10 @@ def _scale_down(part: Part, weights: Stored, head: int, ratio: float) -> None:
     if part.constraint.kind == "rank":
         raise BadInput(f"{part.text} has more columns than its rank allows; the projection sets them to 0")
     if part.constraint.kind == "gain":
-        largest = part.constraint.largest
-        weights[part.names[0]] = np.clip(weights[part.names[0]], -largest, largest)
+        (name,) = part.names
+        kind = weights[name].dtype.type
+        largest = np.nextafter(kind(part.constraint.largest), kind(0))  # the nearest number of the type may be above
+        weights[name] = np.clip(weights[name], -largest, largest).astype(kind)
         return
     one = ratio ** (1 / len(part.names))
     for name in part.names:

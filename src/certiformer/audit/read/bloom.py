@@ -36,7 +36,7 @@ def read(names: Names, settings: Settings) -> Checkpoint:
         tuple(_layer(names, settings, f"h.{i}", width, epsilon) for i in range(depth)),
         width,
         positions="alibi",
-        norm_place="pre",
+        norm_place="late" if late else "pre",
         embeddings=embeddings,
         head=last.weight,
         head_tied=last.tied,

@@ -46,7 +46,7 @@ def read(names: Names, settings: Settings) -> Checkpoint:
         "certiformer",
         tuple(_layer(names, f"blocks.{i}", block, width, config["loops"]) for i, block in enumerate(blocks)),
         width,
-        positions=POSITIONS[config["code"]["kind"]],
+        positions="none" if config["code"].get("period") == 1 else POSITIONS[config["code"]["kind"]],
         norm_place=places.pop() if len(places) == 1 else None,
         embeddings=embeddings,
         head=names.take("readout.weight", whole=(config["outputs"], width), transposed=True),
