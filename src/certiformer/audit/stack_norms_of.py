@@ -59,6 +59,9 @@ class Cells:
         return Fraction(str(delta)) * self.paid
 
 
+MOST_LAYERS = 10_000  # its factors are listed layer by layer
+
+
 def unfit(checkpoint: Checkpoint) -> str | None:
     """Why the theorem is not about a checkpoint, or None."""
     if checkpoint.norm_place not in PLACES:
@@ -69,6 +72,8 @@ def unfit(checkpoint: Checkpoint) -> str | None:
         return "The bound needs the number by which rotary codes are scaled, which no file says."
     if not checkpoint.layers or checkpoint.token_table is None:
         return "The bound needs layers, and a table of tokens."
+    if sum(layer.repeats for layer in checkpoint.layers) > MOST_LAYERS:
+        return f"The bound is computed for at most {MOST_LAYERS:,} layers."
     for layer in checkpoint.layers:
         if (problem := _unfit_layer(checkpoint, layer)) is not None:
             return problem

@@ -20,6 +20,7 @@ from certiformer.bounds.mending import REST, waterfall
 from certiformer.bounds.numbers import above, log10_above
 from certiformer.bounds.rademacher_gap import gap
 from certiformer.bounds.stack_norms import StackNorms
+from certiformer.errors import BadInput
 
 NORMS, COUNT = "bounds.normed_stack", "bounds.stack_by_count"
 IDS = (NORMS, COUNT)
@@ -32,11 +33,15 @@ SMALLEST_CAUSE = 0.05  # of a power of ten
 def stack_verdicts(checkpoint: Checkpoint, figures: Measurements, given: Given) -> Iterator[Verdict]:
     """The verdicts, in the order of `IDS`."""
     problem = unfit(checkpoint)
+    if problem is None:
+        try:
+            stack, cells = stack_norms_of(checkpoint, figures)
+        except BadInput as beyond:  # norms of extreme weights that no float holds
+            problem = f"The bound needs other norms: {beyond}."
     if problem is not None:
         for name in IDS:
             yield Verdict(name, "does-not-apply", problem)
         return
-    stack, cells = stack_norms_of(checkpoint, figures)
     yield _by_norms(stack, cells, given)
     yield _by_count(stack, cells, given)
 

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from certiformer.expressivity.normed_outputs import MISSED, is_normed_output
-from certiformer.expressivity.relative_bias_not_universal import position_target, spread_bound
 from certiformer.expressivity.word_network import PLACES, UNITS
 from certiformer.expressivity.words_in_normed_blocks import half_width
 
@@ -35,7 +34,8 @@ START = "a start token before every input (--set start_token=true)"
 class ModelShape:
     """The facts of a model that the theorems ask about; None where no file says them.
 
-    `place` of the norms ("none" for no norms), `norms`: their kinds; `units`: the activations; `windows`: of each layer;
+    `place` of the norms ("none" for no norms), `norms`: their kinds; `units`: the activations; `windows`: of each layer
+    that is stored, which is applied `repeats` times at most;
     `read_out`: "own", "tied" or "none"; `last_norm`: the kind of the norm behind everything; `start`: whether every
     input begins with one token, False only for softmax without tokens of the model's own; `oddities`: what else there
     is, in words.
@@ -56,6 +56,7 @@ class ModelShape:
     letters: int | None = None
     length: int | None = None
     windows: tuple[int | None, ...] = ()
+    repeats: int = 1
     projected: bool = True
     start: bool | None = None
     score_biases: bool = False
@@ -113,7 +114,7 @@ def _unknown(shape: ModelShape) -> Iterator[str]:
 def _refutations(shape: ModelShape) -> Iterator[Universality]:
     """What no weights can do, the most basic reason first."""
     length = shape.length or 2
-    missed = float(spread_bound([[value] for value in position_target(length)]))
+    missed = float(Fraction(length - 1, 2 * length))  # half the spread of the target i/n
     tables = shape.score_biases or any(window is not None for window in shape.windows)
     if shape.positions == "none" and not shape.causal and not tables:
         yield Universality(
@@ -132,7 +133,7 @@ def _refutations(shape: ModelShape) -> Iterator[Universality]:
             missed=missed,
         )
     if shape.length is not None and shape.windows and None not in shape.windows:
-        reach = sum(window - 1 for window in shape.windows if window is not None)
+        reach = shape.repeats * sum(window - 1 for window in shape.windows if window is not None)
         if reach < shape.length - 1:
             yield Universality(
                 "false",
