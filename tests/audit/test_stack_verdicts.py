@@ -172,6 +172,8 @@ def test_gpt2_and_sasrec_shapes_without_a_final_norm_or_a_read_out(families):
         (lambda c: replace(c, layers=tuple(replace(one, repeats=2) for one in (*c.layers, *c.layers))), "take turns"),
         (lambda c: replace(c, family="certiformer", config={"readout": {"kind": "sum"}}), "their sum"),
         (lambda c: replace(c, others={"cls.predictions.transform.dense.weight": c.head}), "maps stand between"),
+        (lambda c: replace(c, embeddings=c.embeddings | {"mapping": c.head}), "maps stand between"),
+        (lambda c: replace(c, head=None, head_tied=True, others={"project_out": c.head}), "maps stand between"),
         (lambda c: replace(c, final_norm=replace(c.final_norm, epsilon=None)), "the epsilon of every norm"),
         (lambda c: replace(c, final_norm=replace(c.final_norm, gain=weight(np.full(WIDTH, math.nan)))), "finite gains"),
         (lambda c: replace(c, layers=()), "needs layers"),

@@ -57,11 +57,12 @@ def registers_of(checkpoint: Checkpoint) -> int:
     return sum(weight.count // checkpoint.width for weight in own)
 
 
-def has_maps_behind(checkpoint: Checkpoint) -> bool:
-    """Whether the read-out sees what maps made of the last tokens, as in BERT's head for masked words."""
-    behind = (".transform.", "lm_head.dense.", "vocab_transform.")
+def has_maps_between(checkpoint: Checkpoint) -> bool:
+    """Whether maps stand between the layers and the tables: BERT's head for masked words, or what ALBERT's layers read."""
+    behind = (".transform.", "lm_head.dense.", "vocab_transform.", "predictions.dense.", "project_out")
     read = checkpoint.head is not None or checkpoint.head_tied
-    return read and any(mark in name for name in checkpoint.others for mark in behind)
+    after = read and any(mark in name for name in checkpoint.others for mark in behind)
+    return after or "mapping" in checkpoint.embeddings
 
 
 def architecture(checkpoint: Checkpoint, tokens: int) -> tuple[Config, dict[str, np.ndarray]] | None:

@@ -10,7 +10,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from certiformer.audit.architecture import has_maps_behind, has_score_biases
+from certiformer.audit.architecture import has_maps_between, has_score_biases
 from certiformer.audit.form import FIXED_CODES, Attention, Checkpoint, FeedForward, Layer, Norm, Weight
 from certiformer.audit.head_figures import HeadFigures
 from certiformer.audit.matrix_figures import MatrixFigures
@@ -81,8 +81,8 @@ def unfit(checkpoint: Checkpoint) -> str | None:
         return "The bound needs finite gains and the epsilon of every norm, which is in no file."
     if checkpoint.family == "certiformer" and checkpoint.config["readout"]["kind"] == "sum":
         return "The bound has a read-out of single tokens or of their mean, and here it reads their sum."
-    if has_maps_behind(checkpoint):
-        return "The bound has a read-out right behind the layers, and here maps stand between."
+    if has_maps_between(checkpoint):
+        return "The bound has tables right before and behind the layers, and here maps stand between."
     if len(checkpoint.layers) > 1 and any(layer.repeats > 1 for layer in checkpoint.layers):
         return "The bound takes layers one after the other, and here several of them take turns."
     fixed = checkpoint.positions in FIXED_CODES and (

@@ -7,7 +7,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 
-from certiformer.audit.architecture import has_maps_behind, has_score_biases, registers_of, self_attentions
+from certiformer.audit.architecture import has_maps_between, has_score_biases, registers_of, self_attentions
 from certiformer.audit.form import Checkpoint, Norm
 from certiformer.audit.verdict import Verdict
 from certiformer.expressivity.normed_outputs import MISSED, is_normed_output
@@ -122,7 +122,7 @@ def _oddities(checkpoint: Checkpoint) -> Iterator[str]:
         (has_score_biases(checkpoint) and checkpoint.positions != "alibi", "trained score biases"),
         (registers_of(checkpoint) > 0, "tokens of the model's own"),
         (any(part is not None and not part["residual"] for part in parts), "parts without a residual"),
-        (has_maps_behind(checkpoint), "maps between layers and read-out"),
+        (has_maps_between(checkpoint), "maps between layers and tables"),
         (_pools(checkpoint), "a read-out of all tokens at once"),
     ):
         if present:
