@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from audit.checkpoints import WORDS, bert_tensors, write_bert, write_llama
-from certiformer.audit import audit
+from certiformer.audit import audit, limits
 from certiformer.audit.form import Checkpoint
+from certiformer.audit.measure import measure
 from certiformer.audit.read import read_checkpoint
 from certiformer.audit.universality_checks import IDS, universality_checks
 from certiformer.model import (
@@ -132,3 +133,37 @@ def test_a_checkpoint_that_is_not_finite_gets_no_verdict(tmp_path):
     tensors = bert_tensors()
     tensors["encoder.layer.0.output.dense.bias"][0] = float("nan")
     assert {each.verdict for each in audit(write_bert(tmp_path, tensors)).verdicts} == {"does-not-apply"}
+
+
+def sharpness(folder, **changes) -> tuple:
+    """The verdict on how sharp attention can be, and its value, of a model with norms behind the parts."""
+    block = Block(Attention((Heads(1, 4, 4),), mask="causal"), FeedForward(8, "gelu"), changes.pop("norm", Norm("pre")))
+    blocks = (block, replace(block, attention=replace(block.attention, **changes)))
+    config = Config(Input("ids", 5, vocabulary=3), 8, 2, Readout("all"), blocks=blocks, code=Code("table"))
+    save(Transformer.random(config, seed=0), folder)
+    answer = {each.id: each for each in audit(folder).verdicts}["expressivity.softmax_temperature_limit"]
+    return answer.verdict, answer.value
+
+
+def test_how_sharp_attention_can_be_is_said_of_all_heads_or_not_at_all(tmp_path):
+    verdict, value = sharpness(tmp_path / "pre")
+    assert verdict in ("holds", "vacuous") and value > 0  # the control
+    # Nothing bounds what the first block reads where norms stand behind the parts alone.
+    assert sharpness(tmp_path / "post", norm=Norm("post"))[0] == "holds-if"
+    assert sharpness(tmp_path / "hard", kind="hard")[0] == "does-not-apply"
+
+
+def test_scores_under_rotary_codes_that_scale_are_larger(tmp_path):
+    plain, scaled, unknown = (
+        read_checkpoint(write_llama(tmp_path / str(number), rope_scaling=said))[0]
+        for number, said in enumerate((None, {"type": "yarn", "attention_factor": 1.5}, {"type": "odd"}))
+    )
+    bounds = [measure(each).layers[0].heads[0].score_bound for each in (plain, scaled, unknown)]
+    assert bounds[1] == pytest.approx(1.5**2 * bounds[0]) and bounds[2] is None
+
+
+def test_a_window_is_all_that_a_head_sees(bert):
+    layer = bert.layers[0]
+    near = replace(layer, attention=tuple(replace(one, window=3) for one in layer.attention))
+    values = [limits.sharpness(each, measure(bert), 12).value for each in (bert, replace(bert, layers=(near,)))]
+    assert values[1] == limits.sharpness(bert, measure(bert), 3).value < values[0]

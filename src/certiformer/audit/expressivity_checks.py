@@ -52,7 +52,7 @@ def expressivity(checkpoint: Checkpoint, figures: Measurements, coverage: Covera
     )
     hard = "this model has softmax" if not [*_softmax_reasons(checkpoint)] else "no file says that this model's is"
     yield Verdict(HARD, "does-not-apply", f"The layers that shift tokens one by one are hard attention; {hard}.")
-    yield sharpness(figures, tokens)
+    yield sharpness(checkpoint, figures, tokens)
     yield few_bits(checkpoint, coverage)
 
 

@@ -60,12 +60,13 @@ class HeadFigures:
 
 @dataclass(frozen=True)
 class Feeding:
-    """What the heads of a layer see: tokens of l2 norm up to `radius` (None: not known) behind the gain, and whether
-    anything besides q . k is added to the scores."""
+    """What the heads of a layer see: tokens of l2 norm up to `radius` (None: not known) behind the gain, whether
+    anything besides q . k is added to the scores, and what rotary codes multiply queries and keys by (None: not known)."""
 
     gain: Float[np.ndarray, " width"] | None
     radius: float | None
     score_biases: bool
+    turned: float | None = 1.0
 
 
 def head_figures(attention: Attention, feeding: Feeding, rng: np.random.Generator, bad: list[str]) -> list[HeadFigures]:
@@ -151,7 +152,7 @@ def _score_bounds(attention: Attention, feeding: Feeding, scores: Products) -> S
     """By q and k norms where there are any, else by the norm that feeds the head; a soft cap holds anyway."""
     count, _, size = scores.left.shape
     cap = math.inf if attention.cap is None else attention.cap
-    known = attention.scale
+    known = None if attention.scale is None or feeding.turned is None else attention.scale * feeding.turned**2
     normed = [norm_radius(each, size) for each in (attention.query_norm, attention.key_norm)]
     if feeding.score_biases:
         return [None] * count

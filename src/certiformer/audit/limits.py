@@ -7,6 +7,7 @@ from fractions import Fraction
 
 from flint import arb
 
+from certiformer.audit.architecture import self_attentions
 from certiformer.audit.form import Checkpoint, Coverage
 from certiformer.audit.generalization import stored_bits
 from certiformer.audit.measure import Measurements
@@ -19,8 +20,12 @@ ROUNDED = 2.0**-24  # of a weight, what float32 may round away
 HUGE = 1e15  # scores beyond which no exponent is worth printing
 
 
-def sharpness(figures: Measurements, tokens: int | None) -> Verdict:
+def sharpness(checkpoint: Checkpoint, figures: Measurements, tokens: int | None) -> Verdict:
     """How far the sharpest head can be from selecting one of n tokens; vacuous where float32 could not tell."""
+    if any(not each.softmax for each in self_attentions(checkpoint)):
+        return Verdict(SHARPNESS, "does-not-apply", "The limit is about softmax, and some attention here is another.")
+    windows = [each.window for each in self_attentions(checkpoint) if each.window is not None]
+    tokens = None if tokens is None else min([tokens, *windows])
     bounds = known_scores(figures)
     if not bounds or tokens is None or tokens < 2:
         needs = ("--length: how many tokens there are",) if bounds else ("a norm that bounds the scores",)
@@ -30,8 +35,8 @@ def sharpness(figures: Measurements, tokens: int | None) -> Verdict:
     largest = max(bounds)
     left, text = left_over(largest, tokens)
     sentence = (
-        f"Scores stay below {largest:.4g} in size, so on {tokens:,} tokens even the sharpest head keeps at least {text} of"
-        " its weight off the best token"
+        f"Scores stay below {largest:.4g} in size, so on {tokens:,} tokens in sight even the sharpest head keeps at least"
+        f" {text} of its weight off the best token"
     )
     details: dict[str, object] = {"score_bound": largest, "largest_weight": 1 - left, "tokens": tokens}
     if left < ROUNDED:
@@ -42,9 +47,10 @@ def sharpness(figures: Measurements, tokens: int | None) -> Verdict:
 
 
 def known_scores(figures: Measurements) -> list[float]:
-    """The score bounds of all heads that have a finite one."""
-    found = (head.score_bound for layer in figures.layers for head in layer.heads)
-    return [each for each in found if each is not None and math.isfinite(each)]
+    """The score bounds of all heads; none where one of them has no finite one."""
+    found = [head.score_bound for layer in figures.layers for head in layer.heads]
+    known = [each for each in found if each is not None and math.isfinite(each)]
+    return known if len(known) == len(found) else []
 
 
 def left_over(largest_score: float, tokens: int) -> tuple[float, str]:

@@ -25,6 +25,7 @@ from certiformer.audit.feeding_norms import feeding_norms, finite_gain, norm_rad
 from certiformer.audit.form import Checkpoint, FeedForward, Layer, Weight
 from certiformer.audit.head_figures import WIDE, Feeding, HeadFigures, head_figures
 from certiformer.audit.matrix_figures import MatrixFigures, matrix_figures
+from certiformer.audit.rotary_factor import rotary_factor
 
 Progress = Callable[[int, int, str], None]
 # A part of the work: it is given a stream of random numbers and a list for the names of tensors that are not finite.
@@ -154,7 +155,8 @@ class _Plan:
         known = [radius for radius in radii if radius is not None]
         self.radius = max(known) if len(known) == len(radii) else None
         gains = {part: finite_gain(only(found)) for part, found in norms.items()}
-        self.feeding = Feeding(gains["attention"], self.radius, has_score_biases(checkpoint))
+        turned = rotary_factor(checkpoint.config) if checkpoint.positions == "rope" else 1.0
+        self.feeding = Feeding(gains["attention"], self.radius, has_score_biases(checkpoint), turned)
         self.names = [name for name, _, _ in _maps(self.layer)]
         self.maps = [(weight, gains["ffn"] if fed else None) for _, weight, fed in _maps(self.layer)]
 
