@@ -167,3 +167,18 @@ def test_a_window_is_all_that_a_head_sees(bert):
     near = replace(layer, attention=tuple(replace(one, window=3) for one in layer.attention))
     values = [limits.sharpness(each, measure(bert), 12).value for each in (bert, replace(bert, layers=(near,)))]
     assert values[1] == limits.sharpness(bert, measure(bert), 3).value < values[0]
+
+
+@pytest.mark.parametrize("readout", [Readout("token", 2), Readout("mean"), Readout("register", 0)])
+def test_a_model_with_one_output_is_judged_as_one(tmp_path, readout):
+    """Reading one token out sees the order; pooling does not. Neither has rows that could be equal."""
+    registers = int(readout.kind == "register")
+    block = Block(Attention((Heads(1, 4, 4),)), FeedForward(8, "relu"))
+    config = Config(Input("ids", 5, vocabulary=3), 8, 1, readout, blocks=(block,), registers=registers)
+    model = Transformer.random(config, seed=0)
+    save(model, tmp_path / "own")
+    said = {each.id.rpartition(".")[2]: each.verdict for each in audit(tmp_path / "own").verdicts}
+    blind = readout.kind != "token"
+    assert np.allclose(model(np.array([0, 1, 2, 0, 1])), model(np.array([2, 1, 0, 0, 1])), atol=1e-9) == blind
+    assert said["permutation_equivariance"] == ("holds" if blind else "does-not-apply")
+    assert said["relative_bias_not_universal"] == "does-not-apply" and said["words_in_normed_blocks"] == "open"

@@ -8,6 +8,8 @@ the answers depends on n from 2 on, except through windows, and those are said w
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from jaxtyping import Bool
 
@@ -65,6 +67,11 @@ def has_maps_between(checkpoint: Checkpoint) -> bool:
     return after or "mapping" in checkpoint.embeddings
 
 
+def readout_of(checkpoint: Checkpoint) -> Readout:
+    """Where outputs are read: our own configs say it, other models have one at every token."""
+    return Readout(**checkpoint.config["readout"]) if checkpoint.family == "certiformer" else Readout("all")
+
+
 def architecture(checkpoint: Checkpoint, tokens: int) -> tuple[Config, dict[str, np.ndarray]] | None:
     """The configuration for so many tokens and the tables it needs; None where positions or masks are not known."""
     attentions = self_attentions(checkpoint)
@@ -88,4 +95,6 @@ def architecture(checkpoint: Checkpoint, tokens: int) -> tuple[Config, dict[str,
     elif checkpoint.adds_codes:
         code = Code("sinusoidal", offset=0, width=2)
     inputs = Input("continuous", tokens, width=1)
-    return Config(inputs, 2, 1, Readout("all"), tuple(blocks), registers=registers, code=code), tables
+    readout = readout_of(checkpoint)
+    readout = replace(readout, token=min(readout.token or 0, tokens - 1)) if readout.kind == "token" else readout
+    return Config(inputs, 2, 1, readout, tuple(blocks), registers=registers, code=code), tables

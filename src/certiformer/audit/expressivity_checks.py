@@ -78,6 +78,11 @@ def _symmetries(checkpoint: Checkpoint, tokens: int | None) -> Iterator[Verdict]
             RELATIVE, "does-not-apply", f"Equal tokens need not stay equal: {_in_words(equal.reason, checkpoint)}."
         )
         return
+    if known[0].readout.kind != "all":
+        yield Verdict(
+            RELATIVE, "does-not-apply", "There is one output for the whole sequence, and not one for each token."
+        )
+        return
     if tokens is None:
         needs = ("--length: how many tokens there are",)
         yield Verdict(

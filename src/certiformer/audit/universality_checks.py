@@ -7,7 +7,13 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 
-from certiformer.audit.architecture import has_maps_between, has_score_biases, registers_of, self_attentions
+from certiformer.audit.architecture import (
+    has_maps_between,
+    has_score_biases,
+    readout_of,
+    registers_of,
+    self_attentions,
+)
 from certiformer.audit.form import Checkpoint, Norm
 from certiformer.audit.verdict import Verdict
 from certiformer.expressivity.normed_outputs import MISSED, is_normed_output
@@ -26,6 +32,9 @@ def universality_checks(checkpoint: Checkpoint, tokens: int | None) -> Iterator[
     shape = model_shape(checkpoint, tokens)
     if checkpoint.token_table is None:
         sentence = "The theorem is about words, and the inputs of this model are vectors: open."
+        yield Verdict(WORDS, "open", sentence)
+    elif readout_of(checkpoint).kind != "all":
+        sentence = "The theorem is about an output at every token, and this model has one for the whole sequence: open."
         yield Verdict(WORDS, "open", sentence)
     else:
         answer = judge(shape)
@@ -123,15 +132,9 @@ def _oddities(checkpoint: Checkpoint) -> Iterator[str]:
         (registers_of(checkpoint) > 0, "tokens of the model's own"),
         (any(part is not None and not part["residual"] for part in parts), "parts without a residual"),
         (has_maps_between(checkpoint), "maps between layers and tables"),
-        (_pools(checkpoint), "a read-out of all tokens at once"),
     ):
         if present:
             yield what
-
-
-def _pools(checkpoint: Checkpoint) -> bool:
-    """Whether there is one output for the whole sequence."""
-    return checkpoint.family == "certiformer" and checkpoint.config["readout"]["kind"] in ("mean", "sum")
 
 
 def _rank(checkpoint: Checkpoint, shape: ModelShape) -> Verdict:
