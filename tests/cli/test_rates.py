@@ -36,7 +36,7 @@ def fake(cli, monkeypatch):
 def test_alone_it_lists_every_study(cli):
     done = cli("rates")
     assert (done.code, done.err) == (0, "")
-    assert len(STUDIES) == 18 and all(f"\n  {name} " in done.out for name in (*STUDIES, "pod", "show"))
+    assert len(STUDIES) == 19 and all(f"\n  {name} " in done.out for name in (*STUDIES, "pod", "show"))
     assert list(cli("rates", "--json").data["studies"]) == list(STUDIES)
 
 

@@ -46,7 +46,7 @@ def settle(constraints: tuple[Constraint, ...], params: Any) -> tuple[Stored, tu
     >>> rng = np.random.default_rng(0)
     >>> weights = {"a.query": rng.normal(size=(1, 8, 2)), "a.key": rng.normal(size=(1, 8, 2))}
     >>> found, (kept,) = settle((Constraint("qk", 1.0),), weights)
-    >>> kept.proved <= 1.0 < 1.0001 * np.linalg.norm(found["a.query"][0] @ found["a.key"][0].T, 2) / 2**0.5
+    >>> bool(kept.proved <= 1.0 < 1.0001 * np.linalg.norm(found["a.query"][0] @ found["a.key"][0].T, 2) / 2**0.5)
     True
     """
     if not isinstance(params, Mapping):

@@ -62,7 +62,7 @@ class Costs:
         >>> from certiformer.compiler.machines.compiled import machine_loop
         >>> from certiformer.compiler.machines.examples import increment
         >>> costs_of(machine_loop(increment(), tape=12), longest=2).histogram()
-        {2: 1, 3: 1, 4: 1, 5: 3, 6: 1}
+        {2: 1, 3: 1, 4: 3, 5: 1, 6: 1}
         """
         return dict(sorted(Counter(step for each in self.lengths for step in each.steps).items()))
 
