@@ -238,7 +238,7 @@ def _pictures(rows: Sequence[Row], options: Options) -> list[Picture]:
         return []
     cells = [[float(np.log10(geometric(cell)[0])) for cell in line] for line in values]
     data = {"rows": names, "columns": list(POSITIONS), "values": cells}
-    return [Picture("heat", "log10 of the mean squared error of one block, by target and positions", data)]
+    return [Picture("heat", "log10 of the mean squared error", data)]
 
 
 STUDY = Study(
